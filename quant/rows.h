@@ -1,0 +1,52 @@
+// Arithmetic on rows of f32: the building stones of every op that is not a quantized matmul.
+//
+// One table of functions per instruction set, all made from the same source (row_kernels.inl.h) over a
+// 16-lane vector type, so that every instruction set returns the same bits. Reductions use one order:
+// lane j takes the elements with i % 16 == j, in order, with fma; the 16 lanes are then added in a fixed
+// tree 16-8-4-2-1. Pointers need no alignment; n may be anything, zero included. All noexcept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/format.h"
+
+namespace lockstep::quant {
+
+struct RowKernels {
+  // sum x[i] * y[i]
+  float (*dot_f32)(const float* x, const float* y, std::size_t n) noexcept;
+  float (*dot_f16)(const float* x, const std::uint16_t* y, std::size_t n) noexcept;
+  // y[i] = fma(a, x[i], y[i])
+  void (*axpy_f32)(float a, const float* x, float* y, std::size_t n) noexcept;
+  void (*axpy_f16)(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept;
+  // sum x[i] ; sum x[i]^2 ; max x[i] (-inf for n == 0; NaN is ignored)
+  float (*sum)(const float* x, std::size_t n) noexcept;
+  float (*sum_squares)(const float* x, std::size_t n) noexcept;
+  float (*max)(const float* x, std::size_t n) noexcept;
+  // y[i] = x[i] * a ; z = x + y ; z = x * y (z may be x or y)
+  void (*scale)(float a, const float* x, float* y, std::size_t n) noexcept;
+  void (*add)(const float* x, const float* y, float* z, std::size_t n) noexcept;
+  void (*mul)(const float* x, const float* y, float* z, std::size_t n) noexcept;
+  // y[i] = exp(x[i]): below 2 ulp from float64, -inf gives 0, overflow gives +inf, NaN stays NaN.
+  void (*exp)(const float* x, float* y, std::size_t n) noexcept;
+  // x[i] = exp(x[i] - shift) in place; returns the sum.
+  float (*exp_sum)(float* x, float shift, std::size_t n) noexcept;
+  // y = x * sigmoid(x) ; z = (g * sigmoid(g)) * u ; gelu is the tanh form
+  void (*silu)(const float* x, float* y, std::size_t n) noexcept;
+  void (*swiglu)(const float* gate, const float* up, float* z, std::size_t n) noexcept;
+  void (*gelu)(const float* x, float* y, std::size_t n) noexcept;
+  // y[i] = (x[i] * inverse_rms) * weight[i], inverse_rms = 1 / sqrt(sum_squares / n + epsilon)
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, float* y, std::size_t n) noexcept;
+  // Round to nearest even; overflow gives infinity; NaN stays NaN (quiet).
+  void (*f32_to_f16)(const float* x, std::uint16_t* y, std::size_t n) noexcept;
+  void (*f16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
+  void (*bf16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
+  // Quantizes n values (a multiple of `block`, which is 32 or 256) into an activation row laid out by
+  // ActivationLayout: per block scale = amax / 127, q = nearest-even(x / scale). A block with a NaN or
+  // infinity gets scale NaN and zeros, so that the damage stays in this row.
+  void (*quantize_activations)(const float* x, std::size_t n, std::size_t block, std::int8_t* q,
+                               std::int16_t* sums, float* scale) noexcept;
+};
+
+}  // namespace lockstep::quant

@@ -1,0 +1,162 @@
+// The public API: Engine (a team of pinned workers), Model (weights placed for that team), Session
+// (sequences with their KV cache, advanced one batch at a time).
+//
+//   auto engine = lockstep::Engine::create({});
+//   auto model = lockstep::Model::load(engine, "model.gguf");
+//   lockstep::Session session(model, {.context = 256, .slots = 4});
+//   session.evaluate(batch);          // Batch: tokens of one or many sequences
+//   session.logits(0);                // f32 [vocabulary] of the first entry that asked for them
+//
+// The library never prints, exits or sets environment variables. Loading and building throw
+// lockstep::Error. The logits of a sequence depend on the model file, the kernel set and that sequence's
+// tokens alone: not on threads, batch mates, chunking or placement.
+// An Engine must not be used in a child of fork(): OpenMP teams do not survive it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+class Tokenizer;
+class GgufFile;
+
+namespace topology {
+struct Machine;
+struct ThreadBudget;
+struct Placement;
+}  // namespace topology
+
+struct EngineOptions {
+  unsigned threads = 0;   // 0: the thread budget (affinity mask, cgroup quota, physical cores)
+  std::string isa;        // force an instruction set by name; empty: the LOCKSTEP_ISA variable, else the best
+  bool pin = true;        // one worker per core, unless the user bound OpenMP himself
+};
+
+// A team of workers. Copies share it. Calls on one Engine must come from one thread at a time.
+class Engine {
+ public:
+  // Throws Error(usage) for an unknown instruction set or an absurd thread count, Error(no_resource).
+  static Engine create(const EngineOptions& options);
+
+  unsigned threads() const noexcept;            // workers that OpenMP really granted
+  unsigned requested_threads() const noexcept;  // what was asked for
+  std::string_view isa() const noexcept;
+  std::string_view openmp_runtime() const noexcept;
+  const topology::Machine& machine() const noexcept;
+  const topology::ThreadBudget& budget() const noexcept;
+  const topology::Placement& placement() const noexcept;
+  // One line each: fewer threads granted than asked, oversubscription, two workers on one core, ...
+  const std::vector<std::string>& warnings() const noexcept;
+
+  struct Impl;
+  Impl& impl() const noexcept { return *impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+// Called while weights load, from the loading thread: bytes read so far and in all.
+using LoadProgress = void (*)(void* context, std::uint64_t done, std::uint64_t total);
+
+struct ModelOptions {
+  LoadProgress progress = nullptr;
+  void* progress_context = nullptr;
+};
+
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  std::size_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0;
+  std::size_t vocabulary = 0;
+  std::size_t context = 0;           // trained context
+  std::uint64_t parameters = 0;
+  std::uint64_t weight_bytes = 0;    // packed, in memory
+  std::uint64_t decode_bytes = 0;    // weight bytes read for one token: the figure behind GB/s
+  std::vector<std::string> kernels;  // distinct kernel names in use
+  std::string chat_template;         // "" if the file has none
+};
+
+// Immutable weights, placed for one engine. Copies share them.
+class Model {
+ public:
+  // Throws Error: no_input, bad_model (file, tensor or key, offset, reason), no_resource.
+  static Model load(const Engine& engine, const std::filesystem::path& path, const ModelOptions& options = {});
+
+  const ModelInfo& info() const noexcept;
+  const Tokenizer& tokenizer() const noexcept;
+  const Engine& engine() const noexcept;
+
+  struct Impl;
+  Impl& impl() const noexcept { return *impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+enum class KvType : std::uint8_t { f16, f32 };
+
+struct SessionOptions {
+  std::size_t context = 0;     // positions per slot; 0: the model's trained context
+  std::size_t slots = 1;       // sequences that can be alive at once
+  std::size_t max_batch = 512; // tokens per evaluate()
+  KvType kv_type = KvType::f32;
+  bool reference = false;      // scalar row-wise kernels, no fusions: the definition of right
+};
+
+// One token to process.
+struct BatchEntry {
+  std::int32_t token = 0;
+  std::int32_t position = 0;  // 0-based; positions of a slot must be evaluated in order
+  std::int32_t slot = 0;
+  bool logits = false;        // want the logits after this token
+};
+
+struct StepStats {
+  std::uint64_t barriers = 0;      // barriers executed in the last evaluate()
+  std::uint64_t weight_bytes = 0;  // weight bytes read by it
+};
+
+class Session {
+ public:
+  // Throws Error(no_resource) if the cache does not fit, Error(usage) for impossible options.
+  Session(const Model& model, const SessionOptions& options);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Advances sequences by the tokens of `batch` (1 .. max_batch entries, positions consecutive per slot,
+  // starting where the slot ends). Throws Error(usage) and changes nothing if an entry is out of range.
+  void evaluate(std::span<const BatchEntry> batch);
+  // Logits of the i-th entry of the last batch that asked for them: f32 [vocabulary].
+  std::span<const float> logits(std::size_t i) const;
+
+  // Positions held by a slot, and forgetting all from `length` on (0 empties the slot).
+  std::size_t length(std::size_t slot) const;
+  void truncate(std::size_t slot, std::size_t length);
+
+  // May be set from any thread or signal handler: evaluate() stops after at most one more stage and
+  // throws Error(internal) with "cancelled"; affected slots are truncated to where they were.
+  std::atomic<bool>& cancel_flag() noexcept;
+
+  const SessionOptions& options() const noexcept;
+  std::size_t cache_bytes() const noexcept;
+  const StepStats& stats() const noexcept;
+  const Model& model() const noexcept;
+
+  struct Impl;
+  Impl& impl() const noexcept { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// The machine as hwloc sees it, reduced to what placement needs. A value, never a global: two engines
+// can share a process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::topology {
+
+// One physical core, or what of it the process may use.
+struct Core {
+  unsigned os_index = 0;             // hwloc's OS index of the core, or its logical index if unknown
+  unsigned node = 0;                 // index into Machine::nodes
+  std::vector<unsigned> processors;  // OS indices of its allowed hardware threads, ascending
+};
+
+// One NUMA node. Nodes without cores (CXL, HBM) or without memory are listed too.
+struct MemoryNode {
+  unsigned os_index = 0;
+  std::uint64_t memory_bytes = 0;
+  std::vector<unsigned> cores;  // indices into Machine::cores
+};
+
+struct Machine {
+  std::string cpu_model;      // "" if unknown
+  unsigned packages = 0;
+  std::vector<Core> cores;    // only cores with at least one allowed processor, in hwloc's logical order
+  std::vector<MemoryNode> nodes;  // ascending OS index, never empty
+  std::size_t total_cores = 0;    // physical cores of the whole machine, allowed or not
+  std::size_t total_processors = 0;
+  std::size_t mask_processors = 0;  // processors in the inherited affinity mask
+  bool is_this_system = true;     // false for HWLOC_SYNTHETIC and HWLOC_XMLFILE: pinning is a no-op
+
+  // Reads the machine: hwloc's allowed set intersected with the calling thread's affinity mask
+  // (synthetic and XML topologies: the allowed set alone). Throws std::runtime_error with the reason.
+  static Machine detect();
+};
+
+}  // namespace lockstep::topology
