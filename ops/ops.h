@@ -49,9 +49,13 @@ struct RopeParams {
   double position_scale = 1.0;  // linear scaling: the angle uses position * position_scale
   std::span<const float> frequency_factors{};  // rotary_dims / 2 divisors, or empty; copied
 };
-// x [n, heads * head_dim], positions i32 [n] -> same shape. Angles: position * base^(-2i / rotary_dims),
-// sine and cosine in f64 rounded to f32, from tables made at build time up to `max_position`.
-Value rope(Graph& graph, Value x, Value positions, std::size_t max_position, const RopeParams& params);
+// Cosines and sines for a step, made once and shared by all layers: positions i32 [n] ->
+// [n, rotary_dims], row i = cos of all pairs, then sin of all pairs. The angle of pair p is
+// position * position_scale * base^(-2p / rotary_dims) / factor[p], in f64, rounded to f32 at the end.
+// Replicable.
+Value rope_angles(Graph& graph, Value positions, const RopeParams& params);
+// Rotates x [n, heads * head_dim] by angles [n, rotary_dims] (read freely: reach all) -> same shape.
+Value rope(Graph& graph, Value x, Value angles, const RopeParams& params);
 
 // Writes row i of x [n, width] to cache[slots[i], positions[i], :]; cache f32 or f16
 // [slots, context, width]. The result is the cache: reading it orders after the write.
