@@ -16,6 +16,7 @@ enum class ErrorCode : int {
   no_resource = 71,  // memory, threads
   cannot_create = 73,  // an output that exists already or cannot be made
   io = 74,           // reading or writing failed half-way
+  interrupted = 75,  // stopped by a signal or a cancel flag; run again to go on
 };
 
 class Error : public std::runtime_error {

@@ -144,7 +144,7 @@ class Session {
   void truncate(std::size_t slot, std::size_t length);
 
   // May be set from any thread or signal handler: evaluate() stops after at most one more stage and
-  // throws Error(internal) with "cancelled"; affected slots are truncated to where they were.
+  // throws Error(interrupted); the slots stay as long as they were before. Lower it to go on.
   std::atomic<bool>& cancel_flag() noexcept;
 
   const SessionOptions& options() const noexcept;

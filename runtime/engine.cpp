@@ -1,0 +1,114 @@
+// Making an engine: look at the machine, decide the team, pin it, and check what really came of it.
+#include "runtime/engine.h"
+
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+
+#include "runtime/openmp_runtime.h"
+
+namespace lockstep {
+namespace {
+
+// More than any machine has; catches a typing error before it becomes a thousand stacks.
+constexpr unsigned kMaxThreads = 4096;
+
+quant::Isa choose_isa(const std::string& option) {
+  std::string forced = option;
+  const char* variable = std::getenv("LOCKSTEP_ISA");
+  if (forced.empty() && variable) forced = variable;
+  try {
+    return quant::choose_isa(quant::built_isas() & quant::detect_isas(), forced);
+  } catch (const std::invalid_argument& error) {
+    throw Error(ErrorCode::usage, error.what());
+  }
+}
+
+std::string plural(unsigned count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+void check_team(Engine::Impl& engine) {
+  const Executor& executor = *engine.executor;
+  if (executor.workers() < engine.requested) {
+    engine.warnings.push_back("asked for " + plural(engine.requested, "thread") +
+                              ", OpenMP granted " + std::to_string(executor.workers()) +
+                              " (look at OMP_THREAD_LIMIT and OMP_DYNAMIC); results are the same");
+  }
+  std::map<int, unsigned> seen;  // processor -> first worker
+  for (unsigned worker = 0; worker < executor.workers(); ++worker) {
+    const WorkerReport& report = executor.reports()[worker];
+    if (report.pin_failed) {
+      engine.warnings.push_back("worker " + std::to_string(worker) +
+                                " could not be pinned to its processor: the system refused");
+    }
+    if (report.processor < 0 || !executor.placement().pinned) continue;
+    const auto [other, fresh] = seen.emplace(report.processor, worker);
+    if (!fresh && engine.machine.is_this_system) {
+      engine.warnings.push_back("workers " + std::to_string(other->second) + " and " +
+                                std::to_string(worker) + " share processor " +
+                                std::to_string(report.processor) +
+                                ": expect a fraction of the speed");
+    }
+  }
+  const std::vector<std::string> runtimes = loaded_openmp_runtimes();
+  if (runtimes.size() > 1) {
+    engine.warnings.push_back("more than one OpenMP runtime is loaded (" + runtimes[0] + ", " +
+                              runtimes[1] + "): they compete for the cores");
+  }
+}
+
+topology::Machine detect_machine() {
+  Executor::release_this_thread();
+  try {
+    return topology::Machine::detect();
+  } catch (const std::runtime_error& error) {
+    throw Error(ErrorCode::no_resource,
+                std::string("cannot read the machine's topology: ") + error.what());
+  }
+}
+
+}  // namespace
+
+Engine Engine::create(const EngineOptions& options) {
+  if (options.threads > kMaxThreads) {
+    throw Error(ErrorCode::usage, "threads must be 0 (automatic) to " +
+                                      std::to_string(kMaxThreads) + ", got " +
+                                      std::to_string(options.threads));
+  }
+  Engine engine;
+  engine.impl_ = std::make_shared<Impl>();
+  Impl& impl = *engine.impl_;
+  impl.isa = choose_isa(options.isa);
+  impl.machine = detect_machine();
+  impl.budget = topology::thread_budget(impl.machine, topology::cgroup_cpu_limit());
+  impl.requested = options.threads ? options.threads : impl.budget.threads;
+  if (impl.requested > impl.budget.threads) {
+    impl.warnings.push_back("running " + plural(impl.requested, "thread") +
+                            " although the budget is " + impl.budget.reason);
+  }
+  topology::Placement placement =
+      topology::Placement::make(impl.machine, impl.requested, topology::user_openmp_binding());
+  if (!options.pin) {
+    placement.pinned = false;
+    placement.note = "pinning is switched off";
+  }
+  if (!placement.note.empty() && options.pin) impl.warnings.push_back(placement.note);
+  impl.executor = std::make_unique<Executor>(std::move(placement));
+  impl.runtime_name = openmp_runtime_name();
+  check_team(impl);
+  return engine;
+}
+
+unsigned Engine::threads() const noexcept { return impl_->executor->workers(); }
+unsigned Engine::requested_threads() const noexcept { return impl_->requested; }
+std::string_view Engine::isa() const noexcept { return quant::name_of(impl_->isa); }
+std::string_view Engine::openmp_runtime() const noexcept { return impl_->runtime_name; }
+const topology::Machine& Engine::machine() const noexcept { return impl_->machine; }
+const topology::ThreadBudget& Engine::budget() const noexcept { return impl_->budget; }
+const topology::Placement& Engine::placement() const noexcept {
+  return impl_->executor->placement();
+}
+const std::vector<std::string>& Engine::warnings() const noexcept { return impl_->warnings; }
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+// The parallel region. Everything inside it is noexcept and allocation-free once the first team has
+// settled.
+#include "runtime/executor.h"
+
+#include <omp.h>
+
+#include <limits>
+
+#include "topology/binding.h"
+
+namespace lockstep {
+namespace {
+
+// Which executor settled this thread last, and the affinity the thread had before the first one
+// did.
+thread_local std::uint64_t settled_by = 0;
+thread_local std::vector<unsigned> mask_before;
+
+std::uint64_t next_id() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+Executor::Executor(topology::Placement placement)
+    : placement_(std::move(placement)),
+      original_mask_(topology::affinity_mask()),
+      reports_(placement_.workers.size()),
+      id_(next_id()),
+      granted_(static_cast<unsigned>(placement_.workers.size())) {
+  std::atomic<unsigned> granted{0};
+  team([&](const ops::Lane& lane) {
+    granted.store(lane.workers);
+    WorkerReport& report = reports_[lane.worker];
+    report.present = true;
+    const auto processor = topology::current_processor();
+    report.processor = processor ? static_cast<int>(*processor) : -1;
+  });
+  granted_ = granted.load();
+}
+
+Executor::~Executor() {
+  if (settled_by == id_) release_this_thread();
+}
+
+void Executor::release_this_thread() noexcept {
+  if (settled_by == 0) return;
+  if (!mask_before.empty()) topology::set_affinity_mask(mask_before);
+  settled_by = 0;
+}
+
+// Threads of the OpenMP pool outlive executors and may still be pinned for an earlier one.
+void Executor::settle_this_thread(unsigned worker) noexcept {
+  if (settled_by == id_) return;
+  if (settled_by == 0) mask_before = original_mask_;
+  if (placement_.pinned) {
+    reports_[worker].pin_failed = !topology::pin_this_thread(placement_.workers[worker].processor);
+  } else if (placement_.oversubscribed) {
+    topology::set_affinity_mask(original_mask_);
+  }
+  settled_by = id_;
+}
+
+ops::Lane Executor::enter() noexcept {
+  const auto worker = static_cast<unsigned>(omp_get_thread_num());
+  settle_this_thread(worker);
+  return {worker, static_cast<unsigned>(omp_get_num_threads()), placement_.workers[worker].node,
+          placement_.nodes};
+}
+
+void Executor::team_call(TeamWork work, void* context) noexcept {
+#pragma omp parallel num_threads(static_cast <int>(granted_))
+  work(context, enter());
+}
+
+RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel) noexcept {
+  const std::vector<PlannedNode>& nodes = plan.nodes();
+  const std::vector<Stage>& stages = plan.stages();
+  RunResult result;
+  // Holds the stage after which all leave. A plain flag would not do: a fast worker 0 could raise
+  // it for the next stage while a slow worker has not yet looked at it for this one, and leave
+  // alone.
+  stop_after_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_relaxed);
+#pragma omp parallel num_threads(static_cast <int>(plan.workers()))
+  {
+    const ops::Lane lane = enter();
+    std::uint64_t stage = 0;
+    for (; stage < stages.size(); ++stage) {
+      for (std::size_t i = stages[stage].first; i < stages[stage].last; ++i) {
+        plan.run_node(nodes[i], lane);
+      }
+      if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
+        stop_after_.store(stage, std::memory_order_relaxed);
+      }
+#pragma omp barrier
+      if (stop_after_.load(std::memory_order_relaxed) <= stage) break;
+    }
+    if (lane.worker == 0) {
+      result.cancelled = stage < stages.size();
+      result.barriers = result.cancelled ? stage + 1 : stage;
+    }
+  }
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// Running plans with a team of pinned workers: the only place with `omp parallel` and `omp
+// barrier`.
+//
+// One parallel region per run. Every worker walks the same list of stages and computes its part of
+// each node; one barrier ends each stage. The team is what OpenMP grants, never what was asked for:
+// every division of work follows the lane, so that any team size gives the same bits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "ops/split.h"
+#include "runtime/plan.h"
+#include "topology/placement.h"
+
+namespace lockstep {
+
+struct RunResult {
+  bool cancelled = false;
+  std::uint64_t barriers = 0;
+};
+
+// What a worker saw when it entered the team for the first time.
+struct WorkerReport {
+  bool present = false;  // false: OpenMP did not grant this worker
+  bool pin_failed = false;
+  int processor = -1;  // where it ran, -1 if unknown
+};
+
+class Executor {
+ public:
+  // Asks OpenMP for placement.workers.size() threads and remembers the team it got.
+  explicit Executor(topology::Placement placement);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  // Gives the calling thread back the affinity that it had, if this executor narrowed it.
+  ~Executor();
+
+  // Workers that were granted when the executor was made.
+  unsigned workers() const noexcept { return granted_; }
+  const topology::Placement& placement() const noexcept { return placement_; }
+  const std::vector<WorkerReport>& reports() const noexcept { return reports_; }
+
+  // Runs a bound plan. Allocation-free. `cancel` may be null; after it is set at most one more
+  // stage is computed.
+  RunResult run(const Plan& plan, const std::atomic<bool>* cancel) noexcept;
+
+  // Calls work(lane) once in every worker.
+  template <class Work>
+  void team(Work&& work) noexcept {
+    using Plain = std::remove_reference_t<Work>;
+    team_call([](void* context,
+                 const ops::Lane& lane) noexcept { (*static_cast<Plain*>(context))(lane); },
+              const_cast<void*>(static_cast<const void*>(&work)));
+  }
+
+  // Gives the calling thread back the affinity it had before any executor pinned it, so that the
+  // machine can be detected anew.
+  static void release_this_thread() noexcept;
+
+ private:
+  using TeamWork = void (*)(void* context, const ops::Lane& lane) noexcept;
+  void team_call(TeamWork work, void* context) noexcept;
+  ops::Lane enter() noexcept;
+  void settle_this_thread(unsigned worker) noexcept;
+
+  topology::Placement placement_;
+  std::vector<unsigned> original_mask_;
+  std::vector<WorkerReport> reports_;
+  std::uint64_t id_ = 0;
+  unsigned granted_ = 1;
+  alignas(64) std::atomic<std::uint64_t> stop_after_{0};
+};
+
+}  // namespace lockstep

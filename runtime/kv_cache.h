@@ -1,0 +1,32 @@
+// Keys and values of all sequences: per layer two tensors [slots, context, kv_width] in f16 or f32.
+// Memory is mapped but untouched until a worker writes it, so pages land on the writer's node.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lockstep/lockstep.h"
+#include "runtime/models/architecture.h"
+#include "topology/node_memory.h"
+
+namespace lockstep {
+
+class KvCache {
+ public:
+  // Throws Error(no_resource) if the sizes overflow or the memory cannot be mapped.
+  KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type);
+
+  const std::vector<LayerCache>& layers() const noexcept { return layers_; }
+  std::size_t bytes() const noexcept { return buffer_.size(); }
+
+  // Positions held by a slot.
+  std::size_t length(std::size_t slot) const { return lengths_.at(slot); }
+  void set_length(std::size_t slot, std::size_t length) { lengths_.at(slot) = length; }
+
+ private:
+  topology::NodeBuffer buffer_;
+  std::vector<LayerCache> layers_;
+  std::vector<std::size_t> lengths_;
+};
+
+}  // namespace lockstep

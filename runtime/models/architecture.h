@@ -1,0 +1,44 @@
+// A model family: which weights it has, and its forward pass as a graph.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/graph.h"
+#include "runtime/models/config.h"
+#include "runtime/weights.h"
+
+namespace lockstep {
+
+// The inputs of one step: n tokens of any sequences, of which m want logits.
+struct StepInputs {
+  ops::Value tokens;      // i32 [n]
+  ops::Value positions;   // i32 [n]
+  ops::Value slots;       // i32 [n]
+  ops::Value logit_rows;  // i32 [m]: which of the n tokens
+};
+
+// One layer's cache, each [slots, context, kv_width].
+struct LayerCache {
+  ops::Tensor keys;
+  ops::Tensor values;
+};
+
+class Architecture {
+ public:
+  virtual ~Architecture() = default;
+  // Appends the whole forward pass and returns the logits, f32 [m, vocabulary]; with m = 0 the
+  // hidden states, f32 [n, width].
+  virtual ops::Value forward(ops::Graph& graph, const StepInputs& inputs,
+                             std::span<const LayerCache> cache) const = 0;
+};
+
+// The table row for general.architecture. Throws Error(bad_model) naming what is supported.
+const ArchitectureTraits& find_architecture(const GgufFile& file);
+
+// Asks `loader` for all weights of the model. `workers` is the team that will run it.
+std::unique_ptr<Architecture> make_architecture(const ModelConfig& config, WeightLoader& loader,
+                                                unsigned workers);
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// Looks through the shared objects of the process.
+#include "runtime/openmp_runtime.h"
+
+#include <link.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace lockstep {
+
+std::vector<std::string> loaded_openmp_runtimes() {
+  std::vector<std::string> found;
+  const auto visit = [](dl_phdr_info* info, std::size_t, void* context) {
+    auto& names = *static_cast<std::vector<std::string>*>(context);
+    std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+    path.remove_prefix(path.find_last_of('/') == path.npos ? 0 : path.find_last_of('/') + 1);
+    for (const char* name : {"libgomp", "libomp", "libiomp5"}) {
+      const std::string_view library = name;
+      // "libomp.so.5", "libomp-14.so.5", "libgomp.so.1"
+      const bool match = path.substr(0, library.size()) == library &&
+                         path.find_first_of(".-", library.size()) == library.size();
+      if (match && std::find(names.begin(), names.end(), library) == names.end()) {
+        names.emplace_back(library);
+      }
+    }
+    return 0;
+  };
+  dl_iterate_phdr(visit, &found);
+  return found;
+}
+
+std::string openmp_runtime_name() {
+  std::string name;
+  for (const std::string& runtime : loaded_openmp_runtimes()) {
+    name += (name.empty() ? "" : "+") + runtime;
+  }
+  return (name.empty() ? "built in" : name) + " (OpenMP " + std::to_string(_OPENMP) + ")";
+}
+
+}  // namespace lockstep

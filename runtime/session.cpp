@@ -1,0 +1,221 @@
+// A session: the cache of its sequences, one plan per step shape, and one arena that all plans
+// share.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "lockstep/lockstep.h"
+#include "runtime/engine.h"
+#include "runtime/kv_cache.h"
+#include "runtime/model.h"
+#include "runtime/plan.h"
+
+namespace lockstep {
+namespace {
+
+// Plans kept, least recently used first out. Chunk sizes and the number of rows that want logits
+// vary, but a long run settles on few shapes.
+constexpr std::size_t kMaxPlans = 64;
+constexpr std::size_t kMaxBatch = 65536;
+constexpr std::size_t kMaxSlots = 65536;
+constexpr std::size_t kMaxContext = std::size_t{1} << 24;
+
+struct StepShape {
+  std::size_t tokens = 0;
+  std::size_t logits = 0;
+  auto operator<=>(const StepShape&) const = default;
+};
+
+// A graph with its plan. The graph owns the ops that the plan runs.
+struct PlannedStep {
+  explicit PlannedStep(quant::Isa isa) : graph(isa) {}
+  ops::Graph graph;
+  StepInputs inputs;
+  ops::Value logits;
+  Plan plan;
+  std::uint64_t last_use = 0;
+};
+
+void check_option(const char* name, std::size_t value, std::size_t low, std::size_t high) {
+  if (value >= low && value <= high) return;
+  throw Error(ErrorCode::usage, std::string(name) + " must be " + std::to_string(low) + " to " +
+                                    std::to_string(high) + ", got " + std::to_string(value));
+}
+
+}  // namespace
+
+struct Session::Impl {
+  Impl(const Model& for_model, const SessionOptions& wanted)
+      : model(for_model),
+        options(checked(for_model, wanted)),
+        cache(for_model.impl().config, options.slots, options.context, options.kv_type),
+        next_position(options.slots) {}
+
+  static SessionOptions checked(const Model& model, SessionOptions options) {
+    if (options.context == 0) options.context = model.info().context;
+    check_option("context", options.context, 1, kMaxContext);
+    check_option("slots", options.slots, 1, kMaxSlots);
+    check_option("max_batch", options.max_batch, 1, kMaxBatch);
+    return options;
+  }
+
+  void check(std::span<const BatchEntry> batch);
+  PlannedStep& step_for(StepShape shape);
+  void drop_oldest_plan();
+  void fill_inputs(PlannedStep& step, std::span<const BatchEntry> batch);
+
+  Model model;
+  SessionOptions options;
+  KvCache cache;
+  std::map<StepShape, std::unique_ptr<PlannedStep>> plans;
+  topology::NodeBuffer arena;
+  std::uint64_t uses = 0;
+  std::vector<std::size_t> next_position;  // scratch of check(): where each slot will stand
+  std::span<const float> logits;           // [logit_count, vocabulary] of the last step
+  std::size_t logit_count = 0;
+  StepStats stats;
+  std::atomic<bool> cancel{false};
+};
+
+// Everything that an op trusts is checked here, before anything changes.
+void Session::Impl::check(std::span<const BatchEntry> batch) {
+  check_option("the number of tokens in a batch", batch.size(), 1, options.max_batch);
+  for (const BatchEntry& entry : batch) {
+    const auto refuse = [](const char* what, std::int64_t value, std::size_t limit) {
+      throw Error(ErrorCode::usage, std::string(what) + " " + std::to_string(value) +
+                                        " is not in 0 to " + std::to_string(limit - 1));
+    };
+    const ModelInfo& info = model.info();
+    const auto beyond = [](std::int32_t value, std::size_t limit) {
+      return value < 0 || static_cast<std::size_t>(value) >= limit;
+    };
+    if (beyond(entry.token, info.vocabulary)) refuse("token", entry.token, info.vocabulary);
+    if (beyond(entry.slot, options.slots)) refuse("slot", entry.slot, options.slots);
+    if (beyond(entry.position, options.context))
+      refuse("position", entry.position, options.context);
+  }
+  for (const BatchEntry& entry : batch) {
+    next_position[static_cast<std::size_t>(entry.slot)] =
+        cache.length(static_cast<std::size_t>(entry.slot));
+  }
+  for (const BatchEntry& entry : batch) {
+    std::size_t& next = next_position[static_cast<std::size_t>(entry.slot)];
+    if (static_cast<std::size_t>(entry.position) != next) {
+      throw Error(ErrorCode::usage, "slot " + std::to_string(entry.slot) +
+                                        " continues at position " + std::to_string(next) +
+                                        ", the batch has " + std::to_string(entry.position));
+    }
+    ++next;
+  }
+}
+
+void Session::Impl::drop_oldest_plan() {
+  const auto oldest = std::min_element(
+      plans.begin(), plans.end(),
+      [](const auto& a, const auto& b) { return a.second->last_use < b.second->last_use; });
+  plans.erase(oldest);
+}
+
+PlannedStep& Session::Impl::step_for(StepShape shape) {
+  std::unique_ptr<PlannedStep>& slot = plans[shape];
+  if (!slot) {
+    const Engine::Impl& engine = model.engine().impl();
+    auto step = std::make_unique<PlannedStep>(engine.isa);
+    ops::Graph& graph = step->graph;
+    const auto ids = [&](const char* name, std::size_t n) {
+      return graph.input(name, {ops::DType::i32, {n}});
+    };
+    step->inputs = {ids("tokens", shape.tokens), ids("positions", shape.tokens),
+                    ids("slots", shape.tokens), ids("logit_rows", shape.logits)};
+    step->logits = model.impl().architecture->forward(graph, step->inputs, cache.layers());
+    graph.mark_output(step->logits);
+    step->plan =
+        Plan::make(graph, {.workers = engine.executor->workers(), .reference = options.reference});
+    slot = std::move(step);
+    if (plans.size() > kMaxPlans) {
+      slot->last_use = ++uses;
+      drop_oldest_plan();
+    }
+  }
+  PlannedStep& step = *plans[shape];
+  step.last_use = ++uses;
+  if (step.plan.arena_bytes() > arena.size()) arena = topology::NodeBuffer(step.plan.arena_bytes());
+  if (step.plan.bound_arena() != arena.data()) step.plan.bind(arena.data());
+  return step;
+}
+
+void Session::Impl::fill_inputs(PlannedStep& step, std::span<const BatchEntry> batch) {
+  const auto ids = [&](ops::Value value) { return step.plan.tensor(value).row<std::int32_t>(0); };
+  std::int32_t* tokens = ids(step.inputs.tokens);
+  std::int32_t* positions = ids(step.inputs.positions);
+  std::int32_t* slots = ids(step.inputs.slots);
+  std::int32_t* rows = ids(step.inputs.logit_rows);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    tokens[i] = batch[i].token;
+    positions[i] = batch[i].position;
+    slots[i] = batch[i].slot;
+    if (batch[i].logits) *rows++ = static_cast<std::int32_t>(i);
+  }
+}
+
+Session::Session(const Model& model, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(model, options)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+void Session::evaluate(std::span<const BatchEntry> batch) {
+  Impl& impl = *impl_;
+  impl.check(batch);
+  const auto wanted = static_cast<std::size_t>(std::count_if(
+      batch.begin(), batch.end(), [](const BatchEntry& entry) { return entry.logits; }));
+  impl.logit_count = 0;
+  PlannedStep* step = nullptr;
+  try {
+    step = &impl.step_for({batch.size(), wanted});
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::no_resource,
+                "no memory for the activations of " + std::to_string(batch.size()) + " tokens");
+  }
+  impl.fill_inputs(*step, batch);
+  const RunResult result = impl.model.engine().impl().executor->run(step->plan, &impl.cancel);
+  impl.stats = {result.barriers, step->plan.weight_bytes()};
+  if (result.cancelled) throw Error(ErrorCode::interrupted, "cancelled");
+  for (const BatchEntry& entry : batch) {
+    impl.cache.set_length(static_cast<std::size_t>(entry.slot),
+                          static_cast<std::size_t>(entry.position) + 1);
+  }
+  impl.logit_count = wanted;
+  if (wanted > 0) {
+    const ops::Tensor& logits = step->plan.tensor(step->logits);
+    impl.logits = {logits.row<const float>(0), wanted * impl.model.info().vocabulary};
+  }
+}
+
+std::span<const float> Session::logits(std::size_t i) const {
+  if (i >= impl_->logit_count) {
+    throw Error(ErrorCode::usage, "the last batch asked for " + std::to_string(impl_->logit_count) +
+                                      " rows of logits, row " + std::to_string(i) + " was read");
+  }
+  const std::size_t vocabulary = impl_->model.info().vocabulary;
+  return impl_->logits.subspan(i * vocabulary, vocabulary);
+}
+
+std::size_t Session::length(std::size_t slot) const {
+  check_option("slot", slot, 0, impl_->options.slots - 1);
+  return impl_->cache.length(slot);
+}
+
+void Session::truncate(std::size_t slot, std::size_t length) {
+  check_option("slot", slot, 0, impl_->options.slots - 1);
+  check_option("length", length, 0, impl_->cache.length(slot));
+  impl_->cache.set_length(slot, length);
+}
+
+std::atomic<bool>& Session::cancel_flag() noexcept { return impl_->cancel; }
+const SessionOptions& Session::options() const noexcept { return impl_->options; }
+std::size_t Session::cache_bytes() const noexcept { return impl_->cache.bytes(); }
+const StepStats& Session::stats() const noexcept { return impl_->stats; }
+const Model& Session::model() const noexcept { return impl_->model; }
+
+}  // namespace lockstep
