@@ -1,0 +1,81 @@
+// New keys or values into their places in a cache, in place: the result is the cache, so that
+// whoever reads the result runs after the write. It follows the producer of x, by features or by
+// tokens, since each element goes to a place of its own.
+#include <cstring>
+#include <memory>
+
+#include "ops/check.h"
+#include "ops/ops.h"
+#include "ops/region.h"
+
+namespace lockstep::ops {
+namespace {
+
+// Values per cache line of an f16 cache: a cut here keeps two workers off one line.
+constexpr std::size_t kLineValues = 32;
+
+class CacheWrite final : public Op {
+ public:
+  CacheWrite(const quant::RowKernels& kernels, const Shape& x)
+      : kernels_(kernels), tokens_(x.rows()), width_(x.columns()) {}
+
+  std::string_view name() const noexcept override { return "cache_write"; }
+
+  TensorType infer(std::span<const TensorType> inputs) const override {
+    const TensorType& x = inputs[0];
+    const TensorType& cache = inputs[1];
+    expect_matrix("cache_write", "x", x, DType::f32);
+    const bool floats = cache.dtype == DType::f32 || cache.dtype == DType::f16;
+    if (!floats || cache.shape.rank() != 3 || cache.shape[2] != x.shape[1]) {
+      shape_error("cache_write", "cache", cache,
+                  "f32 or f16 [slots, context, " + std::to_string(x.shape[1]) + "]");
+    }
+    expect_type("cache_write", "positions", inputs[2], {DType::i32, {x.shape[0]}});
+    expect_type("cache_write", "slots", inputs[3], {DType::i32, {x.shape[0]}});
+    return cache;
+  }
+  int alias() const noexcept override { return 1; }
+
+  // Rows are the tokens of x, columns the features that x and the cache share.
+  Partition partition(std::span<const TensorType>, const TensorType&) const override {
+    return by_columns(width_, kLineValues);
+  }
+  bool accepts(const Partition& other) const override {
+    return is_rows(other, tokens_) || is_columns(other, width_, 1);
+  }
+  Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
+
+  void run(const Io& io, const Lane& lane) const noexcept override {
+    const Tensor& x = io.inputs[0];
+    const auto* positions = io.inputs[2].row<const std::int32_t>(0);
+    const auto* slots = io.inputs[3].row<const std::int32_t>(0);
+    const std::size_t context = io.output.type.shape[1];
+    const bool half = io.output.type.dtype == DType::f16;
+    const Region mine = region(io.partition, tokens_, width_, lane);
+    const std::size_t first = mine.columns.begin;
+    for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
+      const std::size_t row =
+          static_cast<std::size_t>(slots[i]) * context + static_cast<std::size_t>(positions[i]);
+      const float* from = x.row<const float>(i) + first;
+      if (half) {
+        kernels_.f32_to_f16(from, io.output.row<std::uint16_t>(row) + first, mine.columns.size());
+      } else {
+        std::memcpy(io.output.row<float>(row) + first, from, mine.columns.size() * sizeof(float));
+      }
+    }
+  }
+
+ private:
+  const quant::RowKernels& kernels_;
+  std::size_t tokens_;
+  std::size_t width_;
+};
+
+}  // namespace
+
+Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots) {
+  return graph.add(std::make_unique<CacheWrite>(graph.rows(), graph.type(x).shape),
+                   {x, cache, positions, slots});
+}
+
+}  // namespace lockstep::ops

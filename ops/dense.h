@@ -1,0 +1,23 @@
+// What the dense kernels of all instruction sets share: the recurrence, and where each is declared.
+//
+// y = c0 + c1 + ..., added in this order from 0, where c is the dot product over one chunk of
+// kDenseDepth columns: acc = fma(w[k], x[k], acc) for k in order, from 0. A chunk of one panel
+// widened to f32 fits the first-level cache beside the tokens it meets, and shorter sums round
+// less.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "quant/kernels.h"
+
+namespace lockstep::ops {
+
+inline constexpr std::size_t kDenseDepth = 256;
+
+#if defined(LOCKSTEP_HAS_AVX2)
+// f32, f16, bf16 in this order; defined by dense_rows.cpp compiled for AVX2.
+std::span<const quant::MatmulKernel, 3> dense_rows_avx2() noexcept;
+#endif
+
+}  // namespace lockstep::ops

@@ -1,0 +1,236 @@
+// Matmul with unquantized weights on vector units: Eigen's packed micro-kernel on fixed tiles.
+//
+// Eigen's own matrix product blocks by shape and cache size, so an element's order of addition
+// would depend on how many tokens came along. Here Eigen gets one shape of tile only: 24 rows (its
+// widest register block with AVX2) by 4 tokens, over chunks of kDenseDepth columns. Within it each
+// element is one chain of fma in the order of k (gebp_kernel's 3pX4 loop), and chunks are added in
+// order by us. One to four tokens take the same recurrence straight from the stored weights,
+// through Eigen's packets: decoding is bound by memory, and widening into a buffer first would only
+// add traffic.
+//
+// A panel holds 24 rows side by side, [k][24], in the file's element type. This file is compiled
+// with instruction-set flags and with Eigen's namespace renamed: nothing in it may be shared with
+// other sources.
+#define EIGEN_DONT_PARALLELIZE
+#define EIGEN_NO_DEBUG
+#define EIGEN_NO_MALLOC
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "ops/dense.h"
+
+namespace lockstep::ops {
+namespace {
+
+namespace eigen = Eigen::internal;
+using Index = Eigen::Index;
+using Packet = eigen::packet_traits<float>::type;
+using HalfPacket = eigen::packet_traits<Eigen::half>::type;
+using Bf16Packet = eigen::packet_traits<Eigen::bfloat16>::type;
+using Traits = eigen::gebp_traits<float, float>;
+
+constexpr std::size_t kLanes = eigen::packet_traits<float>::size;
+constexpr std::size_t kPanelRows = Traits::mr;
+constexpr std::size_t kPackets = kPanelRows / kLanes;
+constexpr std::size_t kGroup = Traits::nr;        // tokens in one register block
+constexpr std::size_t kTokenBlock = 16 * kGroup;  // tokens for which a chunk is widened once
+static_assert(kPanelRows == 24 && kPackets == 3 && kGroup == 4,
+              "the tile this file is written for");
+
+// The stored element types, and one packet of them as f32.
+struct F32 {
+  using Stored = float;
+  static Packet load(const float* from) noexcept { return eigen::ploadu<Packet>(from); }
+};
+struct F16 {
+  using Stored = std::uint16_t;
+  static Packet load(const std::uint16_t* from) noexcept {
+    return eigen::half2float(eigen::ploadu<HalfPacket>(reinterpret_cast<const Eigen::half*>(from)));
+  }
+};
+struct Bf16 {
+  using Stored = std::uint16_t;
+  static Packet load(const std::uint16_t* from) noexcept {
+    return eigen::Bf16ToF32(
+        eigen::ploadu<Bf16Packet>(reinterpret_cast<const Eigen::bfloat16*>(from)));
+  }
+};
+
+std::size_t smaller(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
+
+const float* token(const quant::MatmulCall& call, std::size_t t) noexcept {
+  return reinterpret_cast<const float*>(call.activations + t * call.activation_stride);
+}
+
+template <class Element>
+std::size_t panel_bytes(std::size_t k) noexcept {
+  return kPanelRows * k * sizeof(typename Element::Stored);
+}
+
+template <class Element>
+void pack(const std::byte* file_rows, std::size_t rows, std::size_t k, std::byte* panel) noexcept {
+  constexpr std::size_t kSize = sizeof(typename Element::Stored);
+  if (rows < kPanelRows) std::memset(panel, 0, panel_bytes<Element>(k));
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t i = 0; i < k; ++i) {
+      std::memcpy(panel + (i * kPanelRows + r) * kSize, file_rows + (r * k + i) * kSize, kSize);
+    }
+  }
+}
+
+// One panel times kTokens tokens, into tile[token][24].
+template <class Element, std::size_t kTokens>
+void panel_times_few(const typename Element::Stored* panel, const quant::MatmulCall& call,
+                     std::size_t first, float* tile) noexcept {
+  const float* x[kTokens];
+  for (std::size_t t = 0; t < kTokens; ++t) x[t] = token(call, first + t);
+  Packet total[kTokens][kPackets];
+  for (auto& row : total) {
+    for (Packet& packet : row) packet = eigen::pset1<Packet>(0.0f);
+  }
+  for (std::size_t k = 0; k < call.k; k += kDenseDepth) {
+    const std::size_t end = k + smaller(kDenseDepth, call.k - k);
+    Packet sum[kTokens][kPackets];
+    for (auto& row : sum) {
+      for (Packet& packet : row) packet = eigen::pset1<Packet>(0.0f);
+    }
+    for (std::size_t i = k; i < end; ++i) {
+      const auto* at = panel + i * kPanelRows;
+      const Packet w0 = Element::load(at);
+      const Packet w1 = Element::load(at + kLanes);
+      const Packet w2 = Element::load(at + 2 * kLanes);
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const Packet value = eigen::pset1<Packet>(x[t][i]);
+        sum[t][0] = eigen::pmadd(w0, value, sum[t][0]);
+        sum[t][1] = eigen::pmadd(w1, value, sum[t][1]);
+        sum[t][2] = eigen::pmadd(w2, value, sum[t][2]);
+      }
+    }
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      for (std::size_t p = 0; p < kPackets; ++p) total[t][p] = eigen::padd(total[t][p], sum[t][p]);
+    }
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t p = 0; p < kPackets; ++p) {
+      eigen::pstoreu(tile + t * kPanelRows + p * kLanes, total[t][p]);
+    }
+  }
+}
+
+template <class Element, std::size_t kTokens>
+void run_few(const quant::MatmulCall& call) noexcept {
+  const auto* panel = reinterpret_cast<const typename Element::Stored*>(call.panels);
+  float tile[kTokens * kPanelRows];
+  for (std::size_t r = 0; r < call.rows; r += kPanelRows, panel += kPanelRows * call.k) {
+    panel_times_few<Element, kTokens>(panel, call, 0, tile);
+    const std::size_t rows = smaller(kPanelRows, call.rows - r);
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      std::memcpy(call.y + t * call.y_stride + r, tile + t * kPanelRows, rows * sizeof(float));
+    }
+  }
+}
+
+// Columns [k, k + depth) of tokens [first, first + count) as the micro-kernel wants them: groups of
+// four tokens interleaved, the last group filled up with zeros. Returns the number of tokens with
+// the filling.
+std::size_t interleave(const quant::MatmulCall& call, std::size_t first, std::size_t count,
+                       std::size_t k, std::size_t depth, float* to) noexcept {
+  using Mapper = eigen::const_blas_data_mapper<float, Index, Eigen::ColMajor>;
+  const std::size_t whole = count / kGroup * kGroup;
+  const auto stride = static_cast<Index>(call.activation_stride / sizeof(float));
+  eigen::gemm_pack_rhs<float, Index, Mapper, Traits::nr, Eigen::ColMajor>()(
+      to, Mapper(token(call, first) + k, stride), static_cast<Index>(depth),
+      static_cast<Index>(whole));
+  if (whole == count) return whole;
+  float* const edge = to + whole * depth;
+  for (std::size_t lane = 0; lane < kGroup; ++lane) {
+    const bool there = whole + lane < count;
+    for (std::size_t i = 0; i < depth; ++i) {
+      edge[i * kGroup + lane] = there ? token(call, first + whole + lane)[k + i] : 0.0f;
+    }
+  }
+  return whole + kGroup;
+}
+
+template <class Element>
+const float* widen(const typename Element::Stored* from, std::size_t depth, float* to) noexcept {
+  if constexpr (std::is_same_v<Element, F32>) {
+    if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Packet) == 0) return from;
+  }
+  for (std::size_t i = 0; i < depth * kPanelRows; i += kLanes) {
+    eigen::pstore(to + i, Element::load(from + i));
+  }
+  return to;
+}
+
+// y[t][r] (+)= tile[t][r].
+void add_tile(const float* tile, std::size_t rows, std::size_t tokens, bool first_chunk, float* y,
+              std::size_t y_stride) noexcept {
+  for (std::size_t t = 0; t < tokens; ++t, tile += kPanelRows, y += y_stride) {
+    for (std::size_t r = 0; r < rows; ++r) y[r] = first_chunk ? tile[r] : y[r] + tile[r];
+  }
+}
+
+template <class Element>
+void run_many(const quant::MatmulCall& call) noexcept {
+  using Tile = eigen::blas_data_mapper<float, Index, Eigen::ColMajor>;
+  eigen::gebp_kernel<float, float, Index, Tile, Traits::mr, Traits::nr, false, false> multiply;
+  alignas(64) float weights[kPanelRows * kDenseDepth];
+  alignas(64) float tokens[kTokenBlock * kDenseDepth];
+  alignas(64) float tile[kTokenBlock * kPanelRows];
+  const auto* panels = reinterpret_cast<const typename Element::Stored*>(call.panels);
+  for (std::size_t t = 0; t < call.tokens; t += kTokenBlock) {
+    const std::size_t count = smaller(kTokenBlock, call.tokens - t);
+    for (std::size_t k = 0; k < call.k; k += kDenseDepth) {
+      const std::size_t depth = smaller(kDenseDepth, call.k - k);
+      const std::size_t filled = interleave(call, t, count, k, depth, tokens);
+      for (std::size_t r = 0; r < call.rows; r += kPanelRows) {
+        const float* chunk = widen<Element>(panels + r * call.k + k * kPanelRows, depth, weights);
+        std::memset(tile, 0, filled * kPanelRows * sizeof(float));
+        multiply(Tile(tile, kPanelRows), chunk, tokens, kPanelRows, static_cast<Index>(depth),
+                 static_cast<Index>(filled), 1.0f);
+        add_tile(tile, smaller(kPanelRows, call.rows - r), count, k == 0,
+                 call.y + t * call.y_stride + r, call.y_stride);
+      }
+    }
+  }
+}
+
+template <class Element>
+void run(const quant::MatmulCall& call) noexcept {
+  switch (call.tokens) {
+    case 0:
+      return;
+    case 1:
+      return run_few<Element, 1>(call);
+    case 2:
+      return run_few<Element, 2>(call);
+    case 3:
+      return run_few<Element, 3>(call);
+    case 4:
+      return run_few<Element, 4>(call);
+    default:
+      return run_many<Element>(call);
+  }
+}
+
+template <class Element>
+constexpr quant::MatmulKernel kernel(std::string_view name, quant::Format format) noexcept {
+  return {name,          format,      quant::Isa::avx2, kPanelRows, panel_bytes<Element>,
+          pack<Element>, run<Element>};
+}
+
+constexpr quant::MatmulKernel kKernels[] = {kernel<F32>("f32/avx2/r24", quant::Format::f32),
+                                            kernel<F16>("f16/avx2/r24", quant::Format::f16),
+                                            kernel<Bf16>("bf16/avx2/r24", quant::Format::bf16)};
+
+}  // namespace
+
+std::span<const quant::MatmulKernel, 3> dense_rows_avx2() noexcept {
+  return std::span<const quant::MatmulKernel, 3>(kKernels);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,55 @@
+// RMSNorm of whole rows. Cheap per token and needed by every matmul that follows, so each worker
+// may repeat it for itself rather than wait at a barrier.
+#include <memory>
+
+#include "ops/check.h"
+#include "ops/ops.h"
+#include "ops/region.h"
+
+namespace lockstep::ops {
+namespace {
+
+class RmsNorm final : public Op {
+ public:
+  RmsNorm(const quant::RowKernels& kernels, std::size_t rows, float epsilon)
+      : kernels_(kernels), rows_(rows), epsilon_(epsilon) {}
+
+  std::string_view name() const noexcept override { return "rms_norm"; }
+
+  TensorType infer(std::span<const TensorType> inputs) const override {
+    const TensorType& x = inputs[0];
+    expect_rows("rms_norm", "x", x, DType::f32);
+    expect_type("rms_norm", "weight", inputs[1], {DType::f32, {x.shape.columns()}});
+    return x;
+  }
+
+  Partition partition(std::span<const TensorType>, const TensorType&) const override {
+    return by_rows(rows_);
+  }
+  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
+  bool replicable() const noexcept override { return true; }
+  Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
+
+  void run(const Io& io, const Lane& lane) const noexcept override {
+    const auto* weight = io.inputs[1].row<const float>(0);
+    const Region mine = region(io, lane);
+    for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
+      kernels_.rms_norm(io.inputs[0].row<const float>(i), weight, epsilon_, io.output.row<float>(i),
+                        io.output.columns());
+    }
+  }
+
+ private:
+  const quant::RowKernels& kernels_;
+  std::size_t rows_;
+  float epsilon_;
+};
+
+}  // namespace
+
+Value rms_norm(Graph& graph, Value x, Value weight, float epsilon) {
+  return graph.add(std::make_unique<RmsNorm>(graph.rows(), graph.type(x).shape.rows(), epsilon),
+                   {x, weight});
+}
+
+}  // namespace lockstep::ops
