@@ -20,14 +20,17 @@ struct Core {
 // One NUMA node. Nodes without cores (CXL, HBM) or without memory are listed too.
 struct MemoryNode {
   unsigned os_index = 0;
-  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_bytes = 0;  // 0 also where a cpuset forbids the node
   std::vector<unsigned> cores;  // indices into Machine::cores
 };
 
 struct Machine {
   std::string cpu_model;      // "" if unknown
   unsigned packages = 0;
-  std::vector<Core> cores;    // only cores with at least one allowed processor, in hwloc's logical order
+  // Only cores with at least one allowed processor, in hwloc's logical order. Where the allowed cores
+  // are of several kinds, only those of the fastest kind: a team waits for its slowest worker.
+  std::vector<Core> cores;
+  std::size_t slow_cores = 0;  // allowed cores of slower kinds, left out of `cores`
   std::vector<MemoryNode> nodes;  // ascending OS index, never empty
   std::size_t total_cores = 0;    // physical cores of the whole machine, allowed or not
   std::size_t total_processors = 0;
