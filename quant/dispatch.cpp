@@ -1,0 +1,86 @@
+// The one list of kernels, and the choice among them. A kernel that is not listed here does not
+// exist: loading, tests, fuzzers and benches all iterate over all_matmul_kernels().
+#include <array>
+
+#include "quant/kernels.h"
+#include "quant/scalar/kernels.h"
+#if defined(LOCKSTEP_HAS_AVX2)
+#include "quant/avx2/kernels.h"
+#include "quant/packing.h"
+#endif
+
+namespace lockstep::quant {
+namespace {
+
+constexpr std::size_t kPartAlign = 64;  // a cache line
+
+constexpr std::size_t align_up(std::size_t bytes) noexcept {
+  return (bytes + kPartAlign - 1) / kPartAlign * kPartAlign;
+}
+
+#if defined(LOCKSTEP_HAS_AVX2)
+constexpr MatmulKernel kAvx2Kernels[] = {
+    {"q4_0/avx2/r8", Format::q4_0, Isa::avx2, kPanelRows, panel_bytes_q4_0, pack_q4_0,
+     avx2::run_q4_0},
+    {"q8_0/avx2/r8", Format::q8_0, Isa::avx2, kPanelRows, panel_bytes_q8_0, pack_q8_0,
+     avx2::run_q8_0},
+    {"q4_k/avx2/r8", Format::q4_k, Isa::avx2, kPanelRows, panel_bytes_q4_k, pack_q4_k,
+     avx2::run_q4_k},
+    {"q6_k/avx2/r8", Format::q6_k, Isa::avx2, kPanelRows, panel_bytes_q6_k, pack_q6_k,
+     avx2::run_q6_k},
+};
+#else
+constexpr std::array<MatmulKernel, 0> kAvx2Kernels;
+#endif
+
+// Filled once, on first use: the scalar part depends on the format table.
+struct KernelList {
+  std::array<MatmulKernel, scalar::kMaxMatmulKernels + std::size(kAvx2Kernels)> kernels{};
+  std::size_t count = 0;
+
+  KernelList() noexcept {
+    count = scalar::matmul_kernels({kernels.data(), scalar::kMaxMatmulKernels});
+    for (const MatmulKernel& kernel : kAvx2Kernels) kernels[count++] = kernel;
+  }
+};
+
+}  // namespace
+
+ActivationLayout ActivationLayout::of(Format activation, std::size_t k) noexcept {
+  ActivationLayout layout;
+  layout.q = 0;
+  layout.sums = align_up(k * sizeof(std::int8_t));
+  layout.scale = layout.sums + align_up(k / kActivationSumRun * sizeof(std::int16_t));
+  layout.bytes = layout.scale + align_up(k / traits(activation).block_values * sizeof(float));
+  return layout;
+}
+
+ActivationRow ActivationLayout::row(const std::byte* base) const noexcept {
+  return {.q = reinterpret_cast<const std::int8_t*>(base + q),
+          .sums = reinterpret_cast<const std::int16_t*>(base + sums),
+          .scale = reinterpret_cast<const float*>(base + scale)};
+}
+
+std::span<const MatmulKernel> all_matmul_kernels() noexcept {
+  static const KernelList list;
+  return {list.kernels.data(), list.count};
+}
+
+const MatmulKernel* find_matmul(Format format, Isa isa) noexcept {
+  const MatmulKernel* best = nullptr;
+  for (const MatmulKernel& kernel : all_matmul_kernels()) {
+    if (kernel.format != format || kernel.isa > isa) continue;
+    if (best == nullptr || kernel.isa > best->isa) best = &kernel;
+  }
+  return best;
+}
+
+const RowKernels& row_kernels(Isa isa) noexcept {
+#if defined(LOCKSTEP_HAS_AVX2)
+  if (isa == Isa::avx2) return avx2::kRowKernels;
+#endif
+  (void)isa;
+  return scalar::kRowKernels;
+}
+
+}  // namespace lockstep::quant

@@ -1,0 +1,118 @@
+// The table of formats. Every tensor type of the public GGUF type table has its row, so that any
+// file can be listed and its sizes checked; the rows with functions are the ones that can be
+// computed with. To add one: write formats/<f>.h and name its functions here.
+#include "quant/format.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "quant/formats/dense.h"
+#include "quant/formats/q4_0.h"
+#include "quant/formats/q4_k.h"
+#include "quant/formats/q6_k.h"
+#include "quant/formats/q8_0.h"
+#include "quant/formats/q8_k.h"
+
+namespace lockstep::quant {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "GGUF fields are read in place");
+
+constexpr FormatTraits layout_only(Format format, std::string_view name, std::uint32_t values,
+                                   std::uint32_t bytes, Format activation) {
+  return {format, name, values, bytes, activation, nullptr, nullptr, nullptr, nullptr};
+}
+
+constexpr auto kDense = Format::f32;  // the partner of formats without blocks
+constexpr auto kBy32 = Format::q8_0;
+constexpr auto kBy256 = Format::q8_k;
+
+// In the order of the ids. Columns: id, name, values per block, bytes per block, activation
+// partner, decode, encode, vec_dot, first_bad_scale.
+constexpr FormatTraits kFormats[] = {
+    {Format::f32, "F32", 1, 4, kDense, dense::decode_f32, dense::encode_f32, nullptr, nullptr},
+    {Format::f16, "F16", 1, 2, kDense, dense::decode_f16, dense::encode_f16, nullptr, nullptr},
+    {Format::q4_0, "Q4_0", q4_0::kValues, q4_0::kBytes, kBy32, q4_0::decode, q4_0::encode,
+     q4_0::vec_dot, q4_0::first_bad_scale},
+    layout_only(Format::q4_1, "Q4_1", 32, 20, kBy32),
+    layout_only(Format::q5_0, "Q5_0", 32, 22, kBy32),
+    layout_only(Format::q5_1, "Q5_1", 32, 24, kBy32),
+    {Format::q8_0, "Q8_0", q8_0::kValues, q8_0::kBytes, kBy32, q8_0::decode, q8_0::encode,
+     q8_0::vec_dot, q8_0::first_bad_scale},
+    layout_only(Format::q8_1, "Q8_1", 32, 36, kBy32),
+    layout_only(Format::q2_k, "Q2_K", 256, 84, kBy256),
+    layout_only(Format::q3_k, "Q3_K", 256, 110, kBy256),
+    {Format::q4_k, "Q4_K", q4_k::kValues, q4_k::kBytes, kBy256, q4_k::decode, nullptr,
+     q4_k::vec_dot, q4_k::first_bad_scale},
+    layout_only(Format::q5_k, "Q5_K", 256, 176, kBy256),
+    {Format::q6_k, "Q6_K", q6_k::kValues, q6_k::kBytes, kBy256, q6_k::decode, nullptr,
+     q6_k::vec_dot, q6_k::first_bad_scale},
+    {Format::q8_k, "Q8_K", q8_k::kValues, q8_k::kBytes, kBy256, q8_k::decode, q8_k::encode, nullptr,
+     q8_k::first_bad_scale},
+    layout_only(Format::iq2_xxs, "IQ2_XXS", 256, 66, kBy256),
+    layout_only(Format::iq2_xs, "IQ2_XS", 256, 74, kBy256),
+    layout_only(Format::iq3_xxs, "IQ3_XXS", 256, 98, kBy256),
+    layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
+    layout_only(Format::iq4_nl, "IQ4_NL", 32, 18, kBy32),
+    layout_only(Format::iq3_s, "IQ3_S", 256, 110, kBy256),
+    layout_only(Format::iq2_s, "IQ2_S", 256, 82, kBy256),
+    layout_only(Format::iq4_xs, "IQ4_XS", 256, 136, kBy256),
+    layout_only(Format::i8, "I8", 1, 1, kDense),
+    layout_only(Format::i16, "I16", 1, 2, kDense),
+    layout_only(Format::i32, "I32", 1, 4, kDense),
+    layout_only(Format::i64, "I64", 1, 8, kDense),
+    layout_only(Format::f64, "F64", 1, 8, kDense),
+    layout_only(Format::iq1_m, "IQ1_M", 256, 56, kBy256),
+    {Format::bf16, "BF16", 1, 2, kDense, dense::decode_bf16, dense::encode_bf16, nullptr, nullptr},
+    layout_only(Format::tq1_0, "TQ1_0", 256, 54, kBy256),
+    layout_only(Format::tq2_0, "TQ2_0", 256, 66, kBy256),
+    layout_only(Format::mxfp4, "MXFP4", 32, 17, kBy32),
+    layout_only(Format::nvfp4, "NVFP4", 64, 36, kBy32),
+};
+
+constexpr std::size_t kIds = 64;  // above every id of the table
+
+// Row of the table for each id; -1 for ids that name nothing.
+constexpr auto kRowOfId = [] {
+  std::array<std::int8_t, kIds> rows{};
+  rows.fill(-1);
+  for (std::size_t row = 0; row < std::size(kFormats); ++row) {
+    rows[static_cast<std::size_t>(kFormats[row].format)] = static_cast<std::int8_t>(row);
+  }
+  return rows;
+}();
+
+constexpr char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
+
+std::span<const FormatTraits> all_formats() noexcept { return kFormats; }
+
+const FormatTraits* find_format(std::uint32_t gguf_id) noexcept {
+  if (gguf_id >= kIds || kRowOfId[gguf_id] < 0) return nullptr;
+  return &kFormats[kRowOfId[gguf_id]];
+}
+
+const FormatTraits* find_format(std::string_view name) noexcept {
+  const auto same = [](char a, char b) noexcept { return lower(a) == lower(b); };
+  for (const FormatTraits& format : kFormats) {
+    if (std::equal(name.begin(), name.end(), format.name.begin(), format.name.end(), same)) {
+      return &format;
+    }
+  }
+  return nullptr;
+}
+
+const FormatTraits& traits(Format format) noexcept {
+  return kFormats[kRowOfId[static_cast<std::size_t>(format)]];
+}
+
+std::size_t bytes_of(Format format, std::size_t values) noexcept {
+  const FormatTraits& of = traits(format);
+  return values / of.block_values * of.block_bytes;
+}
+
+}  // namespace lockstep::quant

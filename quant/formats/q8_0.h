@@ -1,0 +1,57 @@
+// Q8_0: 32 values of 8 bits and one scale, value = d * q. Weights may use -128; activations never
+// do.
+//
+//   byte  0   1   2    3    ...  33
+//        [d (f16)][q0 ][q1 ] ... [q31]      q: int8
+#pragma once
+
+#include <cmath>
+
+#include "quant/formats/block.h"
+
+namespace lockstep::quant::q8_0 {
+
+inline constexpr std::size_t kValues = 32;
+inline constexpr std::size_t kBytes = 34;
+inline constexpr std::size_t kScale = 0;
+inline constexpr std::size_t kQuants = 2;
+
+inline void decode(const std::byte* blocks, float* values, std::size_t n) noexcept {
+  for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
+    const float d = load_f16(blocks + kScale);
+    for (std::size_t i = 0; i < kValues; ++i) {
+      values[i] = static_cast<float>(signed_byte_at(blocks + kQuants, i)) * d;
+    }
+  }
+}
+
+// Rounds half away from zero, as the public reference does; the activation quantizer of rows.h is
+// another thing (nearest even, f32 scale).
+inline void encode(const float* values, std::byte* blocks, std::size_t n) noexcept {
+  for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
+    const float d = std::fabs(signed_extreme(values, kValues)) / 127.0f;
+    store_field(blocks + kScale, f32_to_f16(d));
+    const float inverse = inverse_or_zero(d);
+    for (std::size_t i = 0; i < kValues; ++i) {
+      const float q = inverse == 0.0f ? 0.0f : std::round(values[i] * inverse);
+      blocks[kQuants + i] = static_cast<std::byte>(static_cast<int>(q));
+    }
+  }
+}
+
+inline float vec_dot(const std::byte* row, const ActivationRow& activations,
+                     std::size_t k) noexcept {
+  float acc = 0;
+  for (std::size_t b = 0; b < k / kValues; ++b, row += kBytes) {
+    const std::int8_t* y = activations.q + b * kValues;
+    std::int32_t isum = 0;
+    for (std::size_t i = 0; i < kValues; ++i) isum += signed_byte_at(row + kQuants, i) * y[i];
+    const float scale = load_f16(row + kScale) * activations.scale[b];
+    acc = std::fma(scale, static_cast<float>(isum), acc);
+  }
+  return acc;
+}
+
+inline constexpr auto first_bad_scale = first_bad_f16<kBytes, kScale>;
+
+}  // namespace lockstep::quant::q8_0

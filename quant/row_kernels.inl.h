@@ -1,0 +1,337 @@
+// The row arithmetic of rows.h, written once over a 16-lane vector type and included by the
+// kernels.cpp of every instruction set after its simd.h. One source means one order of operations,
+// hence the same bits everywhere. Everything here is in an anonymous namespace: each object keeps
+// its own copy, compiled for its own instruction set. (A NaN result is a NaN everywhere; which of
+// the NaNs is not promised.)
+//
+// S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32) and
+// functions
+//   set load store load_f16 store_f16 load_bf16        memory, 16 values, unaligned
+//   add sub mul div fma                                IEEE, round to nearest; fma(a, b, c) = a * b
+//   + c min max                                            a < b ? a : b, a > b ? a : b: the second
+//   if NaN or_nan(y, x)                                       y, but x where x is NaN round
+//   to_float power_of_two                        nearest even for |x| < 2^22; Ints to f32; 2^n
+//   halve sub_ints abs_bits max_ints                   n >> 1 (toward -inf), ..., bits of |x| as
+//   int32 store_i8                                           the low bytes reduce_add reduce_max
+//   tree 16-8-4-2-1: lane j with lane j + 8, ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/rows.h"
+
+namespace lockstep::quant {
+namespace {
+
+inline constexpr std::size_t kLanes = 16;
+
+// The last n < 16 values of a row, the rest `fill`. Copied value by value, so nothing is read past
+// the end.
+template <class S>
+typename S::Floats load_tail(const float* x, std::size_t n, float fill) noexcept {
+  float lane[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) lane[i] = i < n ? x[i] : fill;
+  return S::load(lane);
+}
+
+template <class S>
+void store_tail(typename S::Floats x, float* y, std::size_t n) noexcept {
+  float lane[kLanes];
+  S::store(x, lane);
+  for (std::size_t i = 0; i < n; ++i) y[i] = lane[i];
+}
+
+struct HalfTail {
+  std::uint16_t lane[kLanes] = {};
+  HalfTail(const std::uint16_t* x, std::size_t n) noexcept {
+    for (std::size_t i = 0; i < n; ++i) lane[i] = x[i];
+  }
+};
+
+// y[i] = f(x[i])
+template <class S, class F>
+void map(const float* x, float* y, std::size_t n, F f) noexcept {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store(f(S::load(x + i)), y + i);
+  if (i < n) store_tail<S>(f(load_tail<S>(x + i, n - i, 0.0f)), y + i, n - i);
+}
+
+// z[i] = f(x[i], y[i])
+template <class S, class F>
+void map(const float* x, const float* y, float* z, std::size_t n, F f) noexcept {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store(f(S::load(x + i), S::load(y + i)), z + i);
+  if (i < n) {
+    const std::size_t rest = n - i;
+    store_tail<S>(f(load_tail<S>(x + i, rest, 0.0f), load_tail<S>(y + i, rest, 0.0f)), z + i, rest);
+  }
+}
+
+template <class S>
+float dot_f32(const float* x, const float* y, std::size_t n) noexcept {
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = S::fma(S::load(x + i), S::load(y + i), acc);
+  if (i < n) {
+    acc = S::fma(load_tail<S>(x + i, n - i, 0.0f), load_tail<S>(y + i, n - i, 0.0f), acc);
+  }
+  return S::reduce_add(acc);
+}
+
+template <class S>
+float dot_f16(const float* x, const std::uint16_t* y, std::size_t n) noexcept {
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = S::fma(S::load(x + i), S::load_f16(y + i), acc);
+  if (i < n) {
+    const HalfTail tail(y + i, n - i);
+    acc = S::fma(load_tail<S>(x + i, n - i, 0.0f), S::load_f16(tail.lane), acc);
+  }
+  return S::reduce_add(acc);
+}
+
+template <class S>
+void axpy_f32(float a, const float* x, float* y, std::size_t n) noexcept {
+  const typename S::Floats factor = S::set(a);
+  map<S>(x, y, y, n, [factor](auto v, auto w) noexcept { return S::fma(factor, v, w); });
+}
+
+template <class S>
+void axpy_f16(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept {
+  const typename S::Floats factor = S::set(a);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    S::store(S::fma(factor, S::load_f16(x + i), S::load(y + i)), y + i);
+  }
+  if (i < n) {
+    const HalfTail tail(x + i, n - i);
+    const auto old = load_tail<S>(y + i, n - i, 0.0f);
+    store_tail<S>(S::fma(factor, S::load_f16(tail.lane), old), y + i, n - i);
+  }
+}
+
+template <class S>
+float sum(const float* x, std::size_t n) noexcept {
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = S::add(acc, S::load(x + i));
+  if (i < n) acc = S::add(acc, load_tail<S>(x + i, n - i, 0.0f));
+  return S::reduce_add(acc);
+}
+
+template <class S>
+float sum_squares(const float* x, std::size_t n) noexcept {
+  return dot_f32<S>(x, x, n);
+}
+
+// With the new value first, max keeps the old one when the new one is NaN.
+template <class S>
+float max(const float* x, std::size_t n) noexcept {
+  constexpr float kLowest = -__builtin_inff();
+  typename S::Floats acc = S::set(kLowest);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = S::max(S::load(x + i), acc);
+  if (i < n) acc = S::max(load_tail<S>(x + i, n - i, kLowest), acc);
+  return S::reduce_max(acc);
+}
+
+template <class S>
+void scale(float a, const float* x, float* y, std::size_t n) noexcept {
+  const typename S::Floats factor = S::set(a);
+  map<S>(x, y, n, [factor](auto v) noexcept { return S::mul(v, factor); });
+}
+
+template <class S>
+void add(const float* x, const float* y, float* z, std::size_t n) noexcept {
+  map<S>(x, y, z, n, [](auto v, auto w) noexcept { return S::add(v, w); });
+}
+
+template <class S>
+void mul(const float* x, const float* y, float* z, std::size_t n) noexcept {
+  map<S>(x, y, z, n, [](auto v, auto w) noexcept { return S::mul(v, w); });
+}
+
+// e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln 2 / 2. The Taylor polynomial of degree 7
+// is within 0.13 ulp there, which saves a table of fitted numbers for one more fma. Scaling by 2^n
+// in two halves reaches infinity and the subnormals with one rounding. The clamps are where the
+// result has become infinity or zero, and keep n small.
+template <class S>
+typename S::Floats exp_of(typename S::Floats x) noexcept {
+  const auto clamped = S::max(S::min(x, S::set(89.0f)), S::set(-104.0f));
+  const auto n = S::round(S::mul(clamped, S::set(0x1.715476p+0f)));  // 1 / ln 2
+  const auto n_float = S::to_float(n);
+  auto r =
+      S::fma(n_float, S::set(-0x1.62e4p-1f), clamped);  // ln 2, upper bits: the product is exact
+  r = S::fma(n_float, S::set(-0x1.7f7d1cp-20f), r);     // and the rest of ln 2
+  auto p = S::set(1.0f / 5040.0f);
+  p = S::fma(p, r, S::set(1.0f / 720.0f));
+  p = S::fma(p, r, S::set(1.0f / 120.0f));
+  p = S::fma(p, r, S::set(1.0f / 24.0f));
+  p = S::fma(p, r, S::set(1.0f / 6.0f));
+  p = S::fma(p, r, S::set(0.5f));
+  p = S::fma(p, r, S::set(1.0f));
+  p = S::fma(p, r, S::set(1.0f));
+  const auto half = S::halve(n);
+  const auto scaled =
+      S::mul(S::mul(p, S::power_of_two(half)), S::power_of_two(S::sub_ints(n, half)));
+  return S::or_nan(scaled, x);
+}
+
+template <class S>
+void exp(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n, [](auto v) noexcept { return exp_of<S>(v); });
+}
+
+template <class S>
+float exp_sum(float* x, float shift, std::size_t n) noexcept {
+  const typename S::Floats offset = S::set(shift);
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const auto e = exp_of<S>(S::sub(S::load(x + i), offset));
+    S::store(e, x + i);
+    acc = S::add(acc, e);
+  }
+  if (i < n) {
+    const auto e = exp_of<S>(S::sub(load_tail<S>(x + i, n - i, 0.0f), offset));
+    store_tail<S>(e, x + i, n - i);
+    acc = S::add(acc, load_tail<S>(x + i, n - i, 0.0f));  // without the lanes past the end
+  }
+  return S::reduce_add(acc);
+}
+
+// x * sigmoid(t) = x / (1 + e^-t)
+template <class S>
+typename S::Floats times_sigmoid(typename S::Floats x, typename S::Floats minus_t) noexcept {
+  return S::div(x, S::add(S::set(1.0f), exp_of<S>(minus_t)));
+}
+
+template <class S>
+typename S::Floats silu_of(typename S::Floats x) noexcept {
+  return times_sigmoid<S>(x, S::sub(S::set(0.0f), x));
+}
+
+template <class S>
+void silu(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n, [](auto v) noexcept { return silu_of<S>(v); });
+}
+
+template <class S>
+void swiglu(const float* gate, const float* up, float* z, std::size_t n) noexcept {
+  map<S>(gate, up, z, n, [](auto g, auto u) noexcept { return S::mul(silu_of<S>(g), u); });
+}
+
+// 0.5 x (1 + tanh(u)) = x * sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3). The sigmoid form
+// needs one exp and loses nothing for negative x, where 1 + tanh cancels.
+template <class S>
+typename S::Floats gelu_of(typename S::Floats x) noexcept {
+  const auto square = S::mul(x, x);
+  const auto inner = S::fma(square, S::set(0.044715f), S::set(1.0f));
+  return times_sigmoid<S>(x, S::mul(S::mul(x, S::set(-1.59576912160573f)), inner));
+}
+
+template <class S>
+void gelu(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n, [](auto v) noexcept { return gelu_of<S>(v); });
+}
+
+template <class S>
+void rms_norm(const float* x, const float* weight, float epsilon, float* y,
+              std::size_t n) noexcept {
+  const float mean = sum_squares<S>(x, n) / static_cast<float>(n);
+  const auto inverse = S::set(1.0f / __builtin_sqrtf(mean + epsilon));
+  map<S>(x, weight, y, n,
+         [inverse](auto v, auto w) noexcept { return S::mul(S::mul(v, inverse), w); });
+}
+
+template <class S>
+void f32_to_f16(const float* x, std::uint16_t* y, std::size_t n) noexcept {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store_f16(S::load(x + i), y + i);
+  if (i < n) {
+    std::uint16_t lane[kLanes];
+    S::store_f16(load_tail<S>(x + i, n - i, 0.0f), lane);
+    for (std::size_t j = 0; i + j < n; ++j) y[i + j] = lane[j];
+  }
+}
+
+template <class S>
+void f16_to_f32(const std::uint16_t* x, float* y, std::size_t n) noexcept {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store(S::load_f16(x + i), y + i);
+  if (i < n) {
+    const HalfTail tail(x + i, n - i);
+    store_tail<S>(S::load_f16(tail.lane), y + i, n - i);
+  }
+}
+
+template <class S>
+void bf16_to_f32(const std::uint16_t* x, float* y, std::size_t n) noexcept {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store(S::load_bf16(x + i), y + i);
+  if (i < n) {
+    const HalfTail tail(x + i, n - i);
+    store_tail<S>(S::load_bf16(tail.lane), y + i, n - i);
+  }
+}
+
+// The bits of |x|, read as an integer, order all finite values below infinity and infinity below
+// NaN, so one maximum answers both "how large" and "is anything wrong". A block whose inverse scale
+// would overflow (all magnitudes below 4e-37) is a block of zeros.
+template <class S>
+void quantize_activations(const float* x, std::size_t n, std::size_t block, std::int8_t* q,
+                          std::int16_t* sums, float* scale) noexcept {
+  constexpr std::int32_t kInfinityBits = 0x7f800000;
+  for (std::size_t begin = 0; begin < n; begin += block, ++scale) {
+    typename S::Ints bits = S::abs_bits(S::load(x + begin));
+    for (std::size_t i = kLanes; i < block; i += kLanes) {
+      bits = S::max_ints(bits, S::abs_bits(S::load(x + begin + i)));
+    }
+    const std::int32_t amax_bits = S::reduce_max_ints(bits);
+    float amax;
+    __builtin_memcpy(&amax, &amax_bits, sizeof amax);
+    const float inverse = 127.0f / amax;
+    const bool bad = amax_bits >= kInfinityBits;
+    const bool zero = !bad && !(inverse <= 3.4028235e38f);
+    *scale = bad ? __builtin_nanf("") : zero ? 0.0f : amax / 127.0f;
+    if (bad || zero) {
+      for (std::size_t i = 0; i < block; ++i) q[begin + i] = 0;
+      for (std::size_t i = 0; i < block; i += kLanes) sums[(begin + i) / kLanes] = 0;
+      continue;
+    }
+    const typename S::Floats factor = S::set(inverse);
+    for (std::size_t i = begin; i < begin + block; i += kLanes) {
+      const typename S::Ints rounded = S::round(S::mul(S::load(x + i), factor));
+      S::store_i8(rounded, q + i);
+      sums[i / kLanes] = static_cast<std::int16_t>(S::reduce_add_ints(rounded));
+    }
+  }
+}
+
+template <class S>
+constexpr RowKernels make_row_kernels() noexcept {
+  return {.dot_f32 = dot_f32<S>,
+          .dot_f16 = dot_f16<S>,
+          .axpy_f32 = axpy_f32<S>,
+          .axpy_f16 = axpy_f16<S>,
+          .sum = sum<S>,
+          .sum_squares = sum_squares<S>,
+          .max = max<S>,
+          .scale = scale<S>,
+          .add = add<S>,
+          .mul = mul<S>,
+          .exp = exp<S>,
+          .exp_sum = exp_sum<S>,
+          .silu = silu<S>,
+          .swiglu = swiglu<S>,
+          .gelu = gelu<S>,
+          .rms_norm = rms_norm<S>,
+          .f32_to_f16 = f32_to_f16<S>,
+          .f16_to_f32 = f16_to_f32<S>,
+          .bf16_to_f32 = bf16_to_f32<S>,
+          .quantize_activations = quantize_activations<S>};
+}
+
+}  // namespace
+}  // namespace lockstep::quant

@@ -1,0 +1,20 @@
+// What the scalar instruction set hands to dispatch.cpp.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "quant/kernels.h"
+
+namespace lockstep::quant::scalar {
+
+extern const RowKernels kRowKernels;
+
+// Upper bound of the number of kernels made by matmul_kernels().
+inline constexpr std::size_t kMaxMatmulKernels = 64;
+
+// One kernel for every format with a vec_dot, whatever its encoding: adding a format to the table
+// adds its kernel here. Fills `out` (kMaxMatmulKernels entries) from the front; returns how many.
+std::size_t matmul_kernels(std::span<MatmulKernel> out) noexcept;
+
+}  // namespace lockstep::quant::scalar

@@ -1,0 +1,85 @@
+// The matmul kernels in plain C++: row after row of the file's own blocks, each dot product
+// computed by the format's vec_dot. They are the definition of right, and the kernel of last resort
+// of a format that an instruction set has no kernel for.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "quant/scalar/kernels.h"
+
+namespace lockstep::quant::scalar {
+namespace {
+
+// A kernel is plain functions without a context, so the format is a template argument. The formats
+// are found in the table at start, hence one instance for every id that could be in it.
+template <std::size_t kId>
+struct RowMajor {
+  static constexpr auto kFormat = static_cast<Format>(kId);
+
+  static std::size_t panel_bytes(std::size_t k) noexcept { return bytes_of(kFormat, k); }
+
+  static void pack(const std::byte* file_rows, std::size_t rows, std::size_t k,
+                   std::byte* panel) noexcept {
+    std::memcpy(panel, file_rows, rows * panel_bytes(k));
+  }
+
+  static void run(const MatmulCall& call) noexcept {
+    const FormatTraits& format = traits(kFormat);
+    const ActivationLayout layout = ActivationLayout::of(format.activation, call.k);
+    const std::size_t row_bytes = panel_bytes(call.k);
+    for (std::size_t r = 0; r < call.rows; ++r) {
+      const std::byte* row = call.panels + r * row_bytes;
+      for (std::size_t t = 0; t < call.tokens; ++t) {
+        const ActivationRow token = layout.row(call.activations + t * call.activation_stride);
+        call.y[t * call.y_stride + r] = format.vec_dot(row, token, call.k);
+      }
+    }
+  }
+};
+
+// "q4_0/scalar/r1"
+struct Name {
+  std::array<char, 32> text{};
+  std::size_t length = 0;
+
+  void append(std::string_view part) noexcept {
+    for (const char c : part.substr(0, text.size() - length)) {
+      text[length++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+};
+
+template <std::size_t kId>
+std::size_t add(std::span<MatmulKernel> out) noexcept {
+  const FormatTraits* format = find_format(static_cast<std::uint32_t>(kId));
+  if (format == nullptr || format->vec_dot == nullptr) return 0;
+  static Name name;
+  name = {};
+  name.append(format->name);
+  name.append("/scalar/r1");
+  using Kernel = RowMajor<kId>;
+  out.front() = {.name = {name.text.data(), name.length},
+                 .format = format->format,
+                 .isa = Isa::scalar,
+                 .panel_rows = 1,
+                 .panel_bytes = Kernel::panel_bytes,
+                 .pack = Kernel::pack,
+                 .run = Kernel::run};
+  return 1;
+}
+
+template <std::size_t... kIds>
+std::size_t add_each(std::span<MatmulKernel> out, std::index_sequence<kIds...>) noexcept {
+  std::size_t count = 0;
+  ((count += add<kIds>(out.subspan(count))), ...);
+  return count;
+}
+
+}  // namespace
+
+std::size_t matmul_kernels(std::span<MatmulKernel> out) noexcept {
+  return add_each(out, std::make_index_sequence<kMaxMatmulKernels>());
+}
+
+}  // namespace lockstep::quant::scalar
