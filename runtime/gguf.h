@@ -86,7 +86,8 @@ class GgufFile {
   // Any integer element type; throws if a value does not fit.
   std::optional<std::vector<std::int32_t>> integers(std::string_view key) const;
 
-  // Reads bytes [offset, offset + into.size()) of the tensor. Thread-safe. Throws Error(io).
+  // Reads bytes [offset, offset + into.size()) of the tensor. Thread-safe. Throws Error(io), or
+  // Error(internal) for bytes outside of it.
   void read(const GgufTensor& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
   // Throws Error(bad_model) with this file's name in front: "FILE: what".
