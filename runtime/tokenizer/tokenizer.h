@@ -51,7 +51,8 @@ class Tokenizer {
 
  protected:
   Tokenizer() = default;
-  // Encodes a stretch of text with no special tokens in it. `first`: nothing precedes it, not even a special token.
+  // Encodes a stretch of text with no special tokens in it. `first`: no text precedes it, so it stands at the
+  // start or right after a special token; that is where the public tools put the space prefix.
   virtual void encode_text(std::string_view text, bool first, std::vector<TokenId>& out) const = 0;
 
   std::vector<std::string> texts_;
@@ -59,11 +60,12 @@ class Tokenizer {
   TokenId bos_ = kNoToken;
   TokenId eos_ = kNoToken;
   bool add_bos_ = false;
+  bool space_prefix_ = false;  // encode_text puts a space before `first` text; decode takes it away again
 
  private:
   friend struct TokenizerLoader;
-  struct SpecialTokens;  // those that encode() may recognise in text
-  std::shared_ptr<const SpecialTokens> special_;
+  struct Index;  // token texts to ids, and the tokens that encode() may recognise in text
+  std::shared_ptr<const Index> index_;
   std::vector<TokenId> end_tokens_;
 };
 
