@@ -35,7 +35,13 @@ class Sampler {
   struct Candidate {
     float logit;
     TokenId id;
+    double weight;  // proportional to its probability, at the step under way
   };
+  static bool before(const Candidate& a, const Candidate& b) noexcept;
+  void keep_top_k();
+  void keep_top_p(double top);
+  void keep_min_p(double top);
+
   SamplingParams params_;
   std::uint64_t draws_ = 0;
   std::vector<Candidate> candidates_;
