@@ -37,15 +37,18 @@ class Encoder {
   template <typename T>
   requires std::is_arithmetic_v<T>
   void put(T value) {
-    const std::size_t at = out_.size();
-    out_.resize(at + sizeof(T));
-    std::memcpy(out_.data() + at, &value, sizeof(T));
+    put_bytes(std::as_bytes(std::span(&value, 1)));
   }
 
   void put(const std::string& text) {
     put(std::uint64_t{text.size()});
-    const auto bytes = std::as_bytes(std::span(text));
-    out_.insert(out_.end(), bytes.begin(), bytes.end());
+    put_bytes(std::as_bytes(std::span(text)));
+  }
+
+  void put_bytes(std::span<const std::byte> bytes) {
+    const std::size_t at = out_.size();
+    out_.resize(at + bytes.size());
+    if (!bytes.empty()) std::memcpy(out_.data() + at, bytes.data(), bytes.size());
   }
 
  private:
@@ -248,7 +251,7 @@ std::vector<std::byte> GgufWriter::header() const {
   out.put(std::uint32_t{3});
   out.put(std::uint64_t{tensors_.size()});
   out.put(entry_count_);
-  bytes.insert(bytes.end(), entries_.begin(), entries_.end());
+  out.put_bytes(entries_);
   std::uint64_t offset = 0;
   for (const Tensor& tensor : tensors_) {
     out.put(tensor.name);

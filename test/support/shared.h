@@ -1,5 +1,5 @@
-// Finding the optional data set beside the checkout (models, golden values, vocabularies). A test that
-// needs it says SKIPPED when it is not there.
+// Finding the optional data set beside the checkout (models, golden values, vocabularies). A test
+// that needs it says SKIPPED when it is not there.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,8 @@
 
 namespace lockstep::test {
 
-// ../shared beside the source tree, or the folder that LOCKSTEP_SHARED names; empty if there is none.
+// ../shared beside the source tree, or the folder that LOCKSTEP_SHARED names; empty if there is
+// none.
 inline std::filesystem::path shared_dir() {
   std::filesystem::path dir = std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";
   if (const char* named = std::getenv("LOCKSTEP_SHARED")) dir = named;
@@ -19,9 +20,9 @@ inline std::filesystem::path shared_dir() {
 
 // Leaves the test case with a visible notice when FILE (relative to the data set) is missing; else
 // defines PATH.
-#define LOCKSTEP_SHARED_OR_SKIP(PATH, FILE)                                                     \
-  const std::filesystem::path PATH = lockstep::test::shared_dir() / (FILE);                     \
-  if (lockstep::test::shared_dir().empty() || !std::filesystem::exists(PATH)) {                 \
-    WARN("SKIPPED: no " << (FILE) << " in the shared data set");                                \
-    return;                                                                                     \
+#define LOCKSTEP_SHARED_OR_SKIP(PATH, FILE)                                     \
+  const std::filesystem::path PATH = lockstep::test::shared_dir() / (FILE);     \
+  if (lockstep::test::shared_dir().empty() || !std::filesystem::exists(PATH)) { \
+    WARN("SKIPPED: no " << (FILE) << " in the shared data set");                \
+    return;                                                                     \
   }

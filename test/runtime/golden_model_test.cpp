@@ -1,0 +1,207 @@
+// Against the public reference implementation: token ids, greedy continuations, logits and the loss
+// that each quantized format costs. Needs the shared data set.
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/gguf.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "support/catch.h"
+#include "support/model_run.h"
+#include "support/shared.h"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+nlohmann::json read_golden(const std::filesystem::path& path) {
+  return nlohmann::json::parse(std::ifstream(path));
+}
+
+// The logits file of a model: tokens and float64-computed logits of each position.
+struct TrueLogits {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logits;  // [tokens, vocabulary]
+};
+
+TrueLogits read_true_logits(const std::filesystem::path& path) {
+  const GgufFile file = GgufFile::open(path);
+  TrueLogits result;
+  const GgufTensor* tokens = file.find_tensor("tokens");
+  const GgufTensor* logits = file.find_tensor("logits");
+  REQUIRE(tokens != nullptr);
+  REQUIRE(logits != nullptr);
+  result.tokens.resize(tokens->elements);
+  result.logits.resize(logits->elements);
+  file.read(*tokens, 0, std::as_writable_bytes(std::span(result.tokens)));
+  file.read(*logits, 0, std::as_writable_bytes(std::span(result.logits)));
+  return result;
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - top);
+  return top + std::log(sum);
+}
+
+double kl_divergence(std::span<const float> truth, std::span<const float> logits) {
+  const double truth_norm = log_sum_exp(truth);
+  const double norm = log_sum_exp(logits);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const double log_p = static_cast<double>(truth[i]) - truth_norm;
+    sum += std::exp(log_p) * (log_p - (static_cast<double>(logits[i]) - norm));
+  }
+  return sum;
+}
+
+// Greedy ids, and where the top two logits were too close to call.
+void check_greedy(const Model& model, const nlohmann::json& prompt, KvType kv_type) {
+  const auto ids = prompt["ids"].get<std::vector<std::int32_t>>();
+  const auto expected = prompt["greedy"].get<std::vector<std::int32_t>>();
+  SessionOptions options;
+  options.kv_type = kv_type;
+  Session session(model, options);
+  std::vector<float> logits = feed(session, ids, 512, false).back();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::int32_t chosen = argmax(logits);
+    if (chosen != expected[i]) {
+      // A tie may differ, and only a tie: then the continuations part for good.
+      const float gap =
+          logits[static_cast<std::size_t>(chosen)] - logits[static_cast<std::size_t>(expected[i])];
+      INFO("prompt " << prompt["text"] << ", generated token " << i << ": got " << chosen
+                     << ", expected " << expected[i] << ", gap " << gap);
+      REQUIRE(gap < 1e-3f);
+      return;
+    }
+    if (i + 1 < expected.size()) {
+      logits = feed(session, std::vector<std::int32_t>{chosen}, 1, false).back();
+    }
+  }
+}
+
+void check_model(const std::filesystem::path& file, const nlohmann::json& golden, bool greedy) {
+  const Engine engine = make_engine(2);
+  const Model model = Model::load(engine, file);
+  for (const nlohmann::json& prompt : golden["prompts"]) {
+    const auto text = prompt["text"].get<std::string>();
+    INFO("prompt " << text);
+    REQUIRE(model.tokenizer().encode(text) == prompt["ids"].get<std::vector<TokenId>>());
+    if (greedy) {
+      check_greedy(model, prompt, KvType::f32);
+      check_greedy(model, prompt, KvType::f16);
+    }
+  }
+}
+
+// Chunks of the model's context, each begun with BOS; the second half of each chunk is scored.
+struct Loss {
+  double kl = 0.0;
+  double top1 = 0.0;
+};
+
+Loss measure_loss(const Model& base, const Model& model, const std::vector<TokenId>& tokens) {
+  const std::size_t context = model.info().context;
+  Loss loss;
+  std::size_t scored = 0;
+  for (std::size_t begin = 0; begin + context <= tokens.size(); begin += context) {
+    std::vector<TokenId> chunk(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                               tokens.begin() + static_cast<std::ptrdiff_t>(begin + context));
+    chunk[0] = model.tokenizer().bos();
+    Session base_session(base, {});
+    Session session(model, {});
+    const auto truth = feed(base_session, chunk, 256, true);
+    const auto logits = feed(session, chunk, 256, true);
+    for (std::size_t i = context / 2; i + 1 < context; ++i, ++scored) {
+      loss.kl += kl_divergence(truth[i], logits[i]);
+      loss.top1 += argmax(truth[i]) == argmax(logits[i]);
+    }
+  }
+  loss.kl /= static_cast<double>(scored);
+  loss.top1 *= 100.0 / static_cast<double>(scored);
+  return loss;
+}
+
+}  // namespace
+
+TEST_CASE("golden: token ids and greedy continuations of the F32 and F16 models") {
+  LOCKSTEP_SHARED_OR_SKIP(golden_path, "golden/model_golden.json");
+  const nlohmann::json golden = read_golden(golden_path);
+  for (const auto& [name, entry] : golden["models"].items()) {
+    const bool dense = name.find("f16") != name.npos || name.find("f32") != name.npos;
+    if (!dense) continue;
+    INFO("model " << name);
+    check_model(shared_dir() / name, entry, true);
+  }
+}
+
+TEST_CASE("golden: token ids of every listed prompt with the quantized models") {
+  LOCKSTEP_SHARED_OR_SKIP(golden_path, "golden/model_golden.json");
+  const nlohmann::json golden = read_golden(golden_path);
+  for (const char* format : {"q8_0", "q4_0", "q4_k", "q6_k"}) {
+    const std::string name = std::string("models/storyteller/storyteller-") + format + ".gguf";
+    INFO("model " << name);
+    check_model(shared_dir() / name, golden["models"][name], false);
+  }
+}
+
+TEST_CASE("golden: logits against the float64 computation on the same dequantized weights") {
+  LOCKSTEP_SHARED_OR_SKIP(folder, "golden");
+  const Engine engine = make_engine(2);
+  struct Case {
+    const char* logits;
+    const char* model;
+    double kl_limit;  // float rounding for the dense files; 8-bit activations for the others
+  };
+  for (const Case& c :
+       {Case{"logits_stories260K.gguf", "models/stories260K-f32.gguf", 1e-8},
+        Case{"logits_storyteller_f16.gguf", "models/storyteller/storyteller-f16.gguf", 1e-8},
+        Case{"logits_storyteller_q8_0.gguf", "models/storyteller/storyteller-q8_0.gguf", 2e-3},
+        Case{"logits_storyteller_q4_0.gguf", "models/storyteller/storyteller-q4_0.gguf", 2e-3},
+        Case{"logits_storyteller_q4_k.gguf", "models/storyteller/storyteller-q4_k.gguf", 4e-3},
+        Case{"logits_storyteller_q6_k.gguf", "models/storyteller/storyteller-q6_k.gguf", 4e-3}}) {
+    INFO(c.logits);
+    const TrueLogits truth = read_true_logits(folder / c.logits);
+    const Model model = Model::load(engine, shared_dir() / c.model);
+    Session session(model, {});
+    const auto logits = feed(session, truth.tokens, 512, true);
+    const std::size_t vocabulary = model.info().vocabulary;
+    REQUIRE(truth.logits.size() == logits.size() * vocabulary);
+    double worst = 0.0;
+    double mean = 0.0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const double kl =
+          kl_divergence(std::span(truth.logits).subspan(i * vocabulary, vocabulary), logits[i]);
+      worst = std::max(worst, kl);
+      mean += kl / static_cast<double>(logits.size());
+    }
+    INFO("mean KL " << mean << ", worst " << worst);
+    std::printf("KL to float64, %s: mean %.3g worst %.3g\n", c.logits, mean, worst);
+    REQUIRE(mean <= c.kl_limit);
+  }
+}
+
+TEST_CASE("golden: quantized formats lose no more against F16 than the reference does") {
+  LOCKSTEP_SHARED_OR_SKIP(golden_path, "golden/model_golden.json");
+  const nlohmann::json golden = read_golden(golden_path);
+  std::ifstream text_file(shared_dir() / "models/storyteller/eval.txt");
+  const std::string text{std::istreambuf_iterator<char>(text_file), {}};
+  const Engine engine = make_engine(2);
+  const Model base = Model::load(engine, shared_dir() / "models/storyteller/storyteller-f16.gguf");
+  const std::vector<TokenId> tokens = base.tokenizer().encode(text);
+  for (const char* format : {"q8_0", "q4_0", "q4_k", "q6_k"}) {
+    const std::string name = std::string("models/storyteller/storyteller-") + format + ".gguf";
+    const Model model = Model::load(engine, shared_dir() / name);
+    const Loss loss = measure_loss(base, model, tokens);
+    const double reference = golden["models"][name]["mean_kl"].get<double>();
+    std::printf("%s: mean KL %.6f (reference %.6f), same top-1 %.3f %% (reference %.3f %%)\n",
+                format, loss.kl, reference, loss.top1,
+                golden["models"][name]["same_top_p"].get<double>());
+    INFO(format);
+    // The reference prints six digits.
+    REQUIRE(loss.kl <= reference + 0.5e-6);
+  }
+}
