@@ -10,7 +10,8 @@ namespace lockstep::topology {
 bool pin_this_thread(unsigned processor) noexcept;
 // The processor that the calling thread runs on now.
 std::optional<unsigned> current_processor() noexcept;
-// The calling thread's affinity mask as ascending OS indices (empty if unknown), and setting it back.
+// The calling thread's affinity mask as ascending OS indices (empty if unknown), and setting it
+// back.
 std::vector<unsigned> affinity_mask();
 bool set_affinity_mask(const std::vector<unsigned>& processors) noexcept;
 

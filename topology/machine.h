@@ -1,5 +1,5 @@
-// The machine as hwloc sees it, reduced to what placement needs. A value, never a global: two engines
-// can share a process.
+// The machine as hwloc sees it, reduced to what placement needs. A value, never a global: two
+// engines can share a process.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace lockstep::topology {
 
 // One physical core, or what of it the process may use.
 struct Core {
-  unsigned os_index = 0;             // hwloc's OS index of the core, or its logical index if unknown
-  unsigned node = 0;                 // index into Machine::nodes
+  unsigned os_index = 0;  // hwloc's OS index of the core, or its logical index if unknown
+  unsigned node = 0;      // index into Machine::nodes
   std::vector<unsigned> processors;  // OS indices of its allowed hardware threads, ascending
 };
 
@@ -21,24 +21,26 @@ struct Core {
 struct MemoryNode {
   unsigned os_index = 0;
   std::uint64_t memory_bytes = 0;  // 0 also where a cpuset forbids the node
-  std::vector<unsigned> cores;  // indices into Machine::cores
+  std::vector<unsigned> cores;     // indices into Machine::cores
 };
 
 struct Machine {
-  std::string cpu_model;      // "" if unknown
+  std::string cpu_model;  // "" if unknown
   unsigned packages = 0;
-  // Only cores with at least one allowed processor, in hwloc's logical order. Where the allowed cores
-  // are of several kinds, only those of the fastest kind: a team waits for its slowest worker.
+  // Only cores with at least one allowed processor, in hwloc's logical order. Where the allowed
+  // cores are of several kinds, only those of the fastest kind: a team waits for its slowest
+  // worker.
   std::vector<Core> cores;
-  std::size_t slow_cores = 0;  // allowed cores of slower kinds, left out of `cores`
+  std::size_t slow_cores = 0;     // allowed cores of slower kinds, left out of `cores`
   std::vector<MemoryNode> nodes;  // ascending OS index, never empty
   std::size_t total_cores = 0;    // physical cores of the whole machine, allowed or not
   std::size_t total_processors = 0;
   std::size_t mask_processors = 0;  // processors in the inherited affinity mask
-  bool is_this_system = true;     // false for HWLOC_SYNTHETIC and HWLOC_XMLFILE: pinning is a no-op
+  bool is_this_system = true;  // false for HWLOC_SYNTHETIC and HWLOC_XMLFILE: pinning is a no-op
 
   // Reads the machine: hwloc's allowed set intersected with the calling thread's affinity mask
-  // (synthetic and XML topologies: the allowed set alone). Throws std::runtime_error with the reason.
+  // (synthetic and XML topologies: the allowed set alone). Throws std::runtime_error with the
+  // reason.
   static Machine detect();
 };
 

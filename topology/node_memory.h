@@ -1,5 +1,5 @@
-// Anonymous memory for weights and caches: page-aligned, huge pages advised, untouched until its owner
-// touches it, so that first touch puts each page on the toucher's node.
+// Anonymous memory for weights and caches: page-aligned, huge pages advised, untouched until its
+// owner touches it, so that first touch puts each page on the toucher's node.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,7 @@ inline topology::Machine edited(const std::string& description,
 
 // A new, empty folder for one test case below the build tree.
 inline std::filesystem::path scratch_dir(const std::string& name) {
-  const std::filesystem::path dir =
+  std::filesystem::path dir =
       std::filesystem::path(LOCKSTEP_BINARY_DIR) / "test" / "scratch" / "topology" / name;
   std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
