@@ -1,0 +1,155 @@
+// See job.h.
+#include "runtime/batch/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "runtime/batch/rows.h"
+#include "runtime/utf8.h"
+
+namespace lockstep::batch {
+
+namespace {
+
+class Job {
+ public:
+  Job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+      const RequestDefaults& defaults, JobObserver& observer)
+      : model_(model),
+        input_(input),
+        fallback_(survey.fallback),
+        output_(output),
+        defaults_(defaults),
+        observer_(observer),
+        scheduler_(model),
+        rows_(model.slots()) {
+    stats_.total = survey.lines;
+  }
+
+  JobStats run(const std::atomic<bool>& stop) {
+    while (!stop.load()) {
+      admit(stop);
+      if (scheduler_.idle()) break;
+      if (!step()) break;
+    }
+    stats_.active = 0;
+    stats_.interrupted = stats_.rows < stats_.total && stop.load();
+    return stats_;
+  }
+
+ private:
+  // Fills the free slots. Lines that cannot be used become error rows on the way.
+  void admit(const std::atomic<bool>& stop) {
+    while (scheduler_.has_free_slot() && !stop.load() && input_.next(line_)) {
+      ParsedLine parsed = parse();
+      if (auto* error = std::get_if<RequestError>(&parsed)) {
+        write_error(std::move(*error));
+      } else {
+        start(std::move(std::get<Request>(parsed)));
+      }
+    }
+    stats_.active = scheduler_.active();
+  }
+
+  ParsedLine parse() const {
+    if (!line_.too_long) return parse_request(line_.text, line_.number, defaults_, fallback_);
+    const std::size_t limit = InputFile::kMaxLine >> 20;
+    return RequestError{{line_.number, fallback_, "null"},
+                        400,
+                        "line_too_long",
+                        fmt::format("the line is longer than {} MiB", limit)};
+  }
+
+  void start(Request request) {
+    Sequence sequence;
+    try {
+      sequence.prompt = model_.encode(request);
+    } catch (const Error& error) {
+      return write_error({request.row, 400, "invalid_request", error.what()});
+    }
+    const std::size_t tokens = sequence.prompt.size();
+    const std::size_t context = model_.context();
+    if (tokens == 0) {
+      return write_error({request.row, 400, "empty_prompt",
+                          "the prompt is empty and the model has no BOS token to start from"});
+    }
+    if (tokens + 1 > context) {
+      return write_error({request.row, 400, "context_length_exceeded",
+                          fmt::format("the prompt has {} tokens and needs room for at least 1 "
+                                      "more, {} in all; the context "
+                                      "holds {}",
+                                      tokens, tokens + 1, context)});
+    }
+    const std::size_t room = context - tokens;
+    sequence.max_tokens = request.max_tokens == 0 ? room : std::min(room, request.max_tokens);
+    sequence.sampling = request.sampling;
+    sequence.stop = std::move(request.stop);
+    const std::size_t slot = scheduler_.admit(std::move(sequence));
+    rows_[slot] = std::move(request.row);
+  }
+
+  bool step() {
+    finished_.clear();
+    StepCounts counts;
+    const auto start = std::chrono::steady_clock::now();
+    if (!scheduler_.step(finished_, counts)) return false;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    stats_.step_seconds += seconds.count();
+    ++stats_.steps;
+    stats_.prompt_tokens += counts.prompt_tokens;
+    stats_.output_tokens += counts.output_tokens;
+    stats_.weight_bytes += model_.step_weight_bytes();
+    for (Finished& answer : finished_) write_answer(std::move(answer));
+    observer_.on_step(stats_);
+    return true;
+  }
+
+  void write_answer(Finished answer) {
+    const RowIdentity& row = rows_[answer.slot];
+    if (answer.reason == FinishReason::non_finite) {
+      ++stats_.non_finite;
+      return write_error(
+          {row, 500, "non_finite_logits",
+           fmt::format("the model gave NaN or infinite logits after {} generated tokens",
+                       answer.output_tokens)});
+    }
+    answer.text = sanitize_utf8(answer.text);
+    output_.write(answer_row(row, answer, model_.name()));
+    ++stats_.rows;
+    observer_.on_answer(row, answer);
+  }
+
+  void write_error(RequestError error) {
+    error.message = sanitize_utf8(error.message);
+    output_.write(error_row(error));
+    ++stats_.rows;
+    ++stats_.errors;
+    observer_.on_error(error);
+  }
+
+  StepModel& model_;
+  InputFile& input_;
+  RowFormat fallback_;
+  RowWriter& output_;
+  const RequestDefaults& defaults_;
+  JobObserver& observer_;
+  Scheduler scheduler_;
+  std::vector<RowIdentity> rows_;  // of the sequence in each slot
+  std::vector<Finished> finished_;
+  InputLine line_;
+  JobStats stats_;
+};
+
+}  // namespace
+
+JobStats run_job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+                 const RequestDefaults& defaults, const std::atomic<bool>& stop,
+                 JobObserver& observer) {
+  return Job(model, input, survey, output, defaults, observer).run(stop);
+}
+
+}  // namespace lockstep::batch

@@ -1,0 +1,53 @@
+// A batch job: reads requests as slots free up, advances them together, writes each row when it is
+// finished. One output row per input line, whatever happens. Memory depends on the slots, not on
+// the number of lines.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/batch/input.h"
+#include "runtime/batch/output.h"
+#include "runtime/batch/request.h"
+#include "runtime/batch/scheduler.h"
+#include "runtime/batch/step_model.h"
+
+namespace lockstep::batch {
+
+struct JobStats {
+  std::size_t total = 0;       // rows to write
+  std::size_t rows = 0;        // written, error rows included
+  std::size_t errors = 0;      // error rows
+  std::size_t non_finite = 0;  // error rows because of NaN or infinite logits
+  std::size_t active = 0;      // sequences in the slots
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t output_tokens = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t weight_bytes = 0;
+  double step_seconds = 0;  // spent in steps: evaluating and sampling
+  bool interrupted = false;     // stopped before all rows were written
+};
+
+// Told about every row after it was written, and about every step.
+class JobObserver {
+ public:
+  JobObserver() = default;
+  JobObserver(const JobObserver&) = delete;
+  JobObserver& operator=(const JobObserver&) = delete;
+  virtual ~JobObserver() = default;
+
+  virtual void on_answer(const RowIdentity& row, const Finished& answer) = 0;
+  virtual void on_error(const RequestError& error) = 0;
+  virtual void on_step(const JobStats& stats) = 0;
+};
+
+// Runs the job to its end, or until `stop` becomes true: then the current step is finished, its
+// rows are written, and the sequences still in their slots are dropped. Throws Error(io) if a row
+// cannot be written.
+JobStats run_job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+                 const RequestDefaults& defaults, const std::atomic<bool>& stop,
+                 JobObserver& observer);
+
+}  // namespace lockstep::batch

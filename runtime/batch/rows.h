@@ -1,0 +1,21 @@
+// Output rows as JSON text, newline included. Nothing in a row depends on time, threads or chance,
+// so a second run of a job writes the same bytes for each line. Always valid UTF-8, whatever bytes
+// the tokens gave.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/batch/request.h"
+#include "runtime/batch/scheduler.h"
+
+namespace lockstep::batch {
+
+// `answer.reason` must be stop or length.
+std::string answer_row(const RowIdentity& row, const Finished& answer, std::string_view model);
+std::string error_row(const RequestError& error);
+
+// "stop", "length".
+std::string_view name_of(FinishReason reason) noexcept;
+
+}  // namespace lockstep::batch

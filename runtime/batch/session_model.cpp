@@ -1,0 +1,38 @@
+// Thin forwarding; the one decision here is which errors of evaluate() mean "cancelled".
+#include "runtime/batch/session_model.h"
+
+#include "runtime/batch/prompt.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace lockstep::batch {
+
+SessionModel::SessionModel(Session& session) : session_(session) {
+  const ModelInfo& info = session.model().info();
+  name_ = info.name.empty() ? info.architecture : info.name;
+}
+
+std::vector<TokenId> SessionModel::encode(const Request& request) const {
+  const Model& model = session_.model();
+  if (request.is_chat) {
+    return chat_tokens(model.tokenizer(), model.info().chat_template, request.messages);
+  }
+  return text_tokens(model.tokenizer(), request.prompt);
+}
+
+std::string SessionModel::piece(TokenId id) const { return session_.model().tokenizer().piece(id); }
+
+bool SessionModel::ends_generation(TokenId id) const {
+  return session_.model().tokenizer().ends_generation(id);
+}
+
+bool SessionModel::evaluate(std::span<const BatchEntry> batch) {
+  try {
+    session_.evaluate(batch);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::interrupted) return false;
+    throw;
+  }
+  return true;
+}
+
+}  // namespace lockstep::batch

@@ -1,0 +1,32 @@
+// A Session and the tokenizer of its model as the batch job sees them.
+#pragma once
+
+#include "lockstep/lockstep.h"
+#include "runtime/batch/step_model.h"
+
+namespace lockstep::batch {
+
+class SessionModel final : public StepModel {
+ public:
+  explicit SessionModel(Session& session);
+
+  std::string_view name() const override { return name_; }
+  std::size_t context() const override { return session_.options().context; }
+  std::size_t slots() const override { return session_.options().slots; }
+  std::size_t max_batch() const override { return session_.options().max_batch; }
+
+  std::vector<TokenId> encode(const Request& request) const override;
+  std::string piece(TokenId id) const override;
+  bool ends_generation(TokenId id) const override;
+
+  bool evaluate(std::span<const BatchEntry> batch) override;
+  std::span<const float> logits(std::size_t i) const override { return session_.logits(i); }
+  void clear(std::size_t slot) override { session_.truncate(slot, 0); }
+  std::uint64_t step_weight_bytes() const override { return session_.stats().weight_bytes; }
+
+ private:
+  Session& session_;
+  std::string name_;
+};
+
+}  // namespace lockstep::batch
