@@ -1,0 +1,23 @@
+// The subcommands of `lockstep`. Each lives in its own file and adds itself to the command line;
+// main() runs the one that was asked for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace lockstep::cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;  // returns the exit code; throws lockstep::Error
+};
+
+Command add_batch(CLI::App& root);
+Command add_generate(CLI::App& root);
+Command add_tokenize(CLI::App& root);
+Command add_inspect(CLI::App& root);
+
+// The job ran to its end, but some of its rows are error rows.
+inline constexpr int kExitSomeErrorRows = 1;
+
+}  // namespace lockstep::cli

@@ -1,0 +1,26 @@
+// What the command says to the user: everything on stderr, so that stdout holds results alone. Text
+// that came from a model is freed of control characters before it reaches a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::cli {
+
+bool stderr_is_terminal();
+
+// "lockstep: warning: ..." and "lockstep: ..."
+void show_warning(std::string_view text);
+void show_note(std::string_view text);
+
+// On a terminal: a line at the bottom that the next status or message replaces. Elsewhere: nothing.
+void show_status(std::string_view text);
+void clear_status();
+
+// Writes all of it to stdout. Throws Error(io) if that fails (a closed pipe, a full disk).
+void print(std::string_view text);
+
+// Valid UTF-8 without control characters; line feeds and tabs stay.
+std::string for_terminal(std::string_view text);
+
+}  // namespace lockstep::cli

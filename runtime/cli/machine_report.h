@@ -1,0 +1,15 @@
+// What `lockstep inspect --machine` shows: the machine, how many threads are used and why, where
+// each worker runs, and which kernels this processor gets.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lockstep/lockstep.h"
+
+namespace lockstep::cli {
+
+nlohmann::ordered_json machine_json(const Engine& engine);
+std::string machine_text(const Engine& engine);
+
+}  // namespace lockstep::cli

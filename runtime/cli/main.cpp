@@ -1,0 +1,94 @@
+// The `lockstep` command: options, dispatch, and the one place that turns errors into exit codes.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <exception>
+#include <new>
+#include <vector>
+
+#include "lockstep/error.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/console.h"
+#include "runtime/cli/version.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Runs quantized GGUF language models on CPUs, bit for bit reproducibly: the same model file "
+    "and kernels give\n"
+    "the same output for any number of threads and any batch mates.";
+
+constexpr const char* kFooter = R"(Examples:
+  lockstep batch --input requests.jsonl --output answers.jsonl
+  lockstep generate --chat "Tell me a story about a fox who lost a kite."
+  lockstep tokenize --pieces "Once upon a time"
+  lockstep inspect model.gguf
+  lockstep inspect --machine
+
+Exit codes:
+   0  done
+   1  batch: done, but some rows are error rows
+  64  wrong options
+  65  input that cannot be used (a duplicate id; nothing was computed)
+  66  a file that does not exist or cannot be read
+  69  a model file that is damaged, inconsistent or not supported
+  70  a defect of lockstep itself
+  71  not enough memory or threads
+  73  the output exists already or cannot be made
+  74  reading or writing failed half-way (disk full)
+  75  stopped by a signal; the rows written so far are kept
+)";
+
+int fail(ErrorCode code, std::string_view what) {
+  // One line, whatever is in it.
+  std::string line = for_terminal(what);
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  show_note(fmt::format("error: {}", line));
+  return static_cast<int>(code);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{kDescription, "lockstep"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", version_text);
+  app.require_subcommand(0, 1);
+  const std::vector<Command> commands = {add_batch(app), add_generate(app), add_tokenize(app),
+                                         add_inspect(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const auto chosen = app.get_subcommands();
+    const std::string command =
+        chosen.empty() ? "lockstep" : "lockstep " + chosen.front()->get_name();
+    return fail(ErrorCode::usage, fmt::format("{} (see {} --help)", error.what(), command));
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return fail(ErrorCode::usage, "no command given (see lockstep --help)");
+}
+
+}  // namespace
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) {
+  using lockstep::ErrorCode;
+  using lockstep::cli::fail;
+  // A closed pipe or a file size limit shall end a write with an error that can be reported, not
+  // kill us.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return lockstep::cli::run(argc, argv);
+  } catch (const lockstep::Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::no_resource, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::internal, error.what());
+  }
+}

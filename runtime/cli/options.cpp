@@ -1,0 +1,121 @@
+// Shared options: see options.h.
+#include "runtime/cli/options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <system_error>
+
+#include "runtime/cli/console.h"
+
+namespace lockstep::cli {
+
+namespace {
+
+// Without --ctx a long-context model does not get a cache of its full length for every slot: 128 k
+// positions times 8 slots would not fit into most machines.
+constexpr std::size_t kDefaultContextLimit = 4096;
+
+constexpr const char* kEmbeddedModel = "share/lockstep/storyteller-f16.gguf";
+
+void show_load_progress(void*, std::uint64_t done, std::uint64_t total) {
+  if (total == 0) return;
+  const double gigabytes = static_cast<double>(total) / 1e9;
+  show_status(fmt::format("loading {:.2f} GB: {} %", gigabytes, done * 100 / total));
+}
+
+}  // namespace
+
+void EngineArguments::add_to(CLI::App& app) {
+  app.add_option(
+      "-t,--threads", threads,
+      "Worker threads; 0 (default): the thread budget, which respects the affinity mask, the\n"
+      "cgroup CPU quota and the number of physical cores (see lockstep inspect --machine)");
+  app.add_option(
+      "--isa", isa,
+      "Force an instruction set by name (default: the variable LOCKSTEP_ISA, else the best)");
+}
+
+Engine EngineArguments::create() const {
+  EngineOptions options;
+  options.threads = threads;
+  options.isa = isa;
+  Engine engine = Engine::create(options);
+  for (const std::string& warning : engine.warnings()) show_warning(warning);
+  return engine;
+}
+
+void SamplingArguments::add_to(CLI::App& app) {
+  app.add_option("-n,--max-tokens", max_tokens,
+                 "Tokens to generate at most; 0 (default): as many as fit into the context");
+  app.add_option(
+      "--temperature", params.temperature,
+      "Sampling temperature, 0 to 100; 0 (default) is greedy: always the likeliest token");
+  app.add_option("--top-k", params.top_k, "Sample from the k likeliest tokens; 0 (default): off");
+  app.add_option(
+      "--top-p", params.top_p,
+      "Sample from the likeliest tokens that hold this probability, above 0 to 1 (default 1: off)");
+  app.add_option(
+      "--min-p", params.min_p,
+      "Drop tokens less likely than this share of the likeliest, 0 to below 1 (default 0: off)");
+  app.add_option("--seed", params.seed, "Seed of all random draws (default 0)");
+}
+
+void SessionArguments::add_to(CLI::App& app) {
+  app.add_option(
+      "-c,--ctx", context,
+      fmt::format("Context: tokens of prompt and answer together; 0 (default): what the model was\n"
+                  "trained with, at most {}",
+                  kDefaultContextLimit));
+  app.add_option("--kv-type", kv_type, "Number format of the key/value cache: f32 (default) or f16")
+      ->check(CLI::IsMember({"f32", "f16"}));
+}
+
+SessionOptions SessionArguments::resolve(const ModelInfo& model, std::size_t slots) const {
+  SessionOptions options;
+  options.context = context != 0 ? context : std::min(model.context, kDefaultContextLimit);
+  options.slots = slots;
+  options.max_batch = std::max(options.max_batch, slots);
+  options.kv_type = kv_type == "f16" ? KvType::f16 : KvType::f32;
+  return options;
+}
+
+void add_model_option(CLI::App& app, std::string& path) {
+  app.add_option("-m,--model", path, "GGUF model file (default: the embedded storyteller model)");
+}
+
+std::filesystem::path model_path(const std::string& given) {
+  if (!given.empty()) return given;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path path = program.parent_path().parent_path() / kEmbeddedModel;
+  if (error || !std::filesystem::exists(path, error)) {
+    throw Error(
+        ErrorCode::no_input,
+        fmt::format("no --model given, and the embedded model is not at {}", path.string()));
+  }
+  return path;
+}
+
+Model load_model(const Engine& engine, const std::filesystem::path& path) {
+  ModelOptions options;
+  if (stderr_is_terminal()) options.progress = show_load_progress;
+  Model model = Model::load(engine, path, options);
+  clear_status();
+  return model;
+}
+
+std::string text_argument(const CLI::Option& option, const std::string& argument) {
+  if (option.count() > 0) return argument;
+  if (::isatty(STDIN_FILENO) != 0) {
+    throw Error(ErrorCode::usage, "no text: give it as an argument or on standard input");
+  }
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,54 @@
+// Options that several subcommands share, declared once so that they mean the same everywhere.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "lockstep/lockstep.h"
+#include "runtime/sampler.h"
+
+namespace lockstep::cli {
+
+struct EngineArguments {
+  unsigned threads = 0;
+  std::string isa;
+
+  void add_to(CLI::App& app);
+  // Creates the engine and shows its warnings on stderr.
+  Engine create() const;
+};
+
+struct SamplingArguments {
+  std::size_t max_tokens = 0;
+  SamplingParams params;
+
+  void add_to(CLI::App& app);
+  // Throws Error(usage) for values outside their range.
+  void check() const { params.check(); }
+};
+
+struct SessionArguments {
+  std::size_t context = 0;
+  std::string kv_type = "f32";
+
+  void add_to(CLI::App& app);
+  SessionOptions resolve(const ModelInfo& model, std::size_t slots) const;
+};
+
+// Adds --model with its default.
+void add_model_option(CLI::App& app, std::string& path);
+// `given`, or the embedded model that stands beside the executable:
+// ../share/lockstep/storyteller-f16.gguf, in the build tree as when installed. Throws
+// Error(no_input) if there is none.
+std::filesystem::path model_path(const std::string& given);
+
+// Loads the model; on a terminal the progress is shown on stderr.
+Model load_model(const Engine& engine, const std::filesystem::path& path);
+
+// `argument` if it was given, else standard input without its final line end. Throws Error(usage)
+// if that is a terminal.
+std::string text_argument(const CLI::Option& option, const std::string& argument);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,104 @@
+// See progress.h. Rates are over the whole job so far: prompt and output tokens share their steps,
+// so neither has a time of its own.
+#include "runtime/cli/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr std::size_t kBarWidth = 24;
+
+double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// Three significant digits up to thousands: 0.25, 3.10, 42.0, 310, 12345.
+std::string short_number(double value) {
+  if (value >= 100) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}f}", value, value >= 10 ? 1 : 2);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::min(std::ceil(seconds), 1e9));
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string draw_bar(std::size_t done, std::size_t total) {
+  const std::size_t filled = total == 0 ? kBarWidth : done * kBarWidth / total;
+  std::string bar(filled, '=');
+  if (filled < kBarWidth) bar += '>';
+  bar.resize(kBarWidth, ' ');
+  return "[" + bar + "] ";
+}
+
+double gigabytes_per_second(const batch::JobStats& stats) {
+  return rate(static_cast<double>(stats.weight_bytes) / 1e9, stats.step_seconds);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, " "));
+}
+
+}  // namespace
+
+std::string progress_text(const batch::JobStats& stats, double seconds, bool bar) {
+  const double rows = static_cast<double>(stats.rows);
+  const double left = static_cast<double>(stats.total - std::min(stats.rows, stats.total));
+  const std::string eta = stats.rows == 0 ? "?" : duration(seconds * left / rows);
+  return fmt::format("{}{}/{} rows{}, {} rows/s, prompt {} tok/s, output {} tok/s, ETA {}",
+                     bar ? draw_bar(stats.rows, stats.total) : "", stats.rows, stats.total,
+                     stats.errors == 0 ? "" : fmt::format(" ({} errors)", stats.errors),
+                     short_number(rate(rows, seconds)),
+                     short_number(rate(static_cast<double>(stats.prompt_tokens), seconds)),
+                     short_number(rate(static_cast<double>(stats.output_tokens), seconds)), eta);
+}
+
+std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
+  return fmt::format(
+      "{} of {} rows ({} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} tok/s; "
+      "weights read "
+      "at {} GB/s; {} {}, {}, kernels {}",
+      stats.rows, stats.total, stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
+      short_number(rate(static_cast<double>(stats.prompt_tokens), job.seconds)),
+      short_number(rate(static_cast<double>(stats.output_tokens), job.seconds)),
+      short_number(gigabytes_per_second(stats)), job.threads,
+      job.threads == 1 ? "thread" : "threads", job.openmp_runtime, joined(job.kernels));
+}
+
+std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
+  const nlohmann::ordered_json summary = {
+      {"model", job.model},
+      {"rows", stats.rows},
+      {"rows_in_input", stats.total},
+      {"error_rows", stats.errors},
+      {"non_finite_rows", stats.non_finite},
+      {"interrupted", stats.interrupted},
+      {"prompt_tokens", stats.prompt_tokens},
+      {"output_tokens", stats.output_tokens},
+      {"steps", stats.steps},
+      {"load_seconds", job.load_seconds},
+      {"seconds", job.seconds},
+      {"step_seconds", stats.step_seconds},
+      {"prompt_tokens_per_second", rate(static_cast<double>(stats.prompt_tokens), job.seconds)},
+      {"output_tokens_per_second", rate(static_cast<double>(stats.output_tokens), job.seconds)},
+      {"weight_bytes_read", stats.weight_bytes},
+      {"weight_gigabytes_per_second", gigabytes_per_second(stats)},
+      {"threads", job.threads},
+      {"openmp_runtime", job.openmp_runtime},
+      {"isa", job.isa},
+      {"kernels", job.kernels},
+      {"slots", job.slots},
+      {"context", job.context},
+      {"model_bytes", job.model_bytes},
+      {"cache_bytes", job.cache_bytes},
+      {"warnings", job.warnings}};
+  return summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lockstep::cli

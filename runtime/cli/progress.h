@@ -1,0 +1,33 @@
+// Progress and summary of a batch job: pure functions from counts and seconds to text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/batch/job.h"
+
+namespace lockstep::cli {
+
+// "[=======>      ] 12/32 rows, 3.1 rows/s, prompt 420 tok/s, output 310 tok/s, ETA 6 s", without
+// the bar for a log. `seconds`: since the job began.
+std::string progress_text(const batch::JobStats& stats, double seconds, bool bar);
+
+// What the summary tells beside the job's own counts.
+struct JobContext {
+  std::string model;
+  double load_seconds = 0;
+  double seconds = 0;  // reading, computing and writing; without loading
+  unsigned threads = 0;
+  std::string openmp_runtime;
+  std::string isa;
+  std::vector<std::string> kernels;
+  std::vector<std::string> warnings;
+  std::size_t slots = 0, context = 0;
+  std::uint64_t model_bytes = 0, cache_bytes = 0;
+};
+
+// One line for people, one JSON object for programs.
+std::string summary_text(const batch::JobStats& stats, const JobContext& job);
+std::string summary_json(const batch::JobStats& stats, const JobContext& job);
+
+}  // namespace lockstep::cli
