@@ -1,0 +1,32 @@
+// Rows of weights in any format, for tests.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "quant/format.h"
+#include "support/random.h"
+
+namespace lockstep::test {
+
+// `rows` rows of blocks: encoded values where the format has an encoder, else any bytes with good
+// scales.
+inline std::vector<std::byte> random_rows(const quant::FormatTraits& format, std::size_t rows,
+                                          std::size_t columns, Random& random) {
+  std::vector<std::byte> bytes(rows * quant::bytes_of(format.format, columns));
+  if (format.encode != nullptr) {
+    const auto values = random.values(rows * columns);
+    format.encode(values.data(), bytes.data(), values.size());
+    return bytes;
+  }
+  for (std::size_t at = 0; at < bytes.size(); at += format.block_bytes) {
+    do {
+      for (std::size_t i = 0; i < format.block_bytes; ++i) {
+        bytes[at + i] = static_cast<std::byte>(random.bits());
+      }
+    } while (format.first_bad_scale != nullptr && format.first_bad_scale(&bytes[at], 1) == 0);
+  }
+  return bytes;
+}
+
+}  // namespace lockstep::test
