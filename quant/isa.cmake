@@ -6,6 +6,9 @@ set(LOCKSTEP_ISA_FLAGS_scalar "")
 set(LOCKSTEP_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 
 set(LOCKSTEP_ISAS scalar)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(APPEND LOCKSTEP_ISAS avx2)
+endif()
 
 function(lockstep_isa_sources target isa)
   if(isa IN_LIST LOCKSTEP_ISAS)

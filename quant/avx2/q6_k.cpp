@@ -1,0 +1,97 @@
+// Q6_K times Q8_K activations on AVX2. Weights stay unsigned (0..63); the offset of 32 is taken off
+// with the activation sums, scaled like the products: sum sc (q - 32) y = sum sc q y - 32 sum sc
+// sum y. Two pairs of products are at most 4 * 63 * 127 = 32004 and fit an int16; vpmaddwd then
+// widens them and multiplies with the group's scale.
+#include "quant/avx2/kernels.h"
+#include "quant/avx2/panel.h"
+
+namespace lockstep::quant::avx2 {
+namespace {
+
+struct TileQ6_K {
+  static constexpr std::size_t kBlockValues = 256;
+  static constexpr std::size_t kBlockBytes = 1680;
+  static constexpr std::size_t kGroupScales = 16;
+  static constexpr std::size_t kQuants = 144;
+  static constexpr std::size_t kGroupBytes = 96;
+
+  // Bytes i and j of every 32-bit lane, sign-extended to int16: moved to the upper byte of each
+  // half, then shifted down.
+  LOCKSTEP_INLINE static __m256i spread(__m256i bytes, int i, int j) noexcept {
+    const int control = (i << 8) | (j << 24) | 0x00800080;
+    const __m256i lane = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400,
+                                           0x08000800, 0x0c000c00);
+    const __m256i upper =
+        _mm256_shuffle_epi8(bytes, _mm256_add_epi32(lane, _mm256_set1_epi32(control)));
+    return _mm256_srai_epi16(upper, 8);
+  }
+
+  // The 4 steps of a group of 16 columns, one byte 0..63 per weight.
+  LOCKSTEP_INLINE static void unpack(const std::byte* group, __m256i (&steps)[4]) noexcept {
+    const __m256i four_bits = _mm256_set1_epi8(0x0f);
+    const __m256i upper_two = _mm256_set1_epi8(0x30);
+    const __m256i low02 = load_step(group);
+    const __m256i low13 = load_step(group + 32);
+    const __m256i high = load_step(group + 64);
+    const auto join = [&](__m256i low, __m256i two) noexcept {
+      return _mm256_or_si256(_mm256_and_si256(low, four_bits), _mm256_and_si256(two, upper_two));
+    };
+    steps[0] = join(low02, _mm256_slli_epi16(high, 4));
+    steps[1] = join(low13, _mm256_slli_epi16(high, 2));
+    steps[2] = join(_mm256_srli_epi16(low02, 4), high);
+    steps[3] = join(_mm256_srli_epi16(low13, 4), _mm256_srli_epi16(high, 2));
+  }
+
+  template <int N>
+  LOCKSTEP_INLINE static void compute(const std::byte* panel, std::size_t blocks,
+                                      const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
+    for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
+      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      __m256i isum[N];
+      for (int t = 0; t < N; ++t) isum[t] = _mm256_setzero_si256();
+        // -32 * scale * sum of the activations, two groups at a time.
+#pragma GCC unroll 8
+      for (int g = 0; g < 16; g += 2) {
+        const __m256i bytes = load_step(panel + kGroupScales + 32 * (g / 4));
+        const __m256i scales = spread(bytes, g % 4, g % 4 + 1);
+#pragma GCC unroll 4
+        for (int t = 0; t < N; ++t) {
+          const __m256i pair = tokens.sum_pair(t, 16 * b + static_cast<std::size_t>(g));
+          isum[t] = _mm256_sub_epi32(isum[t], _mm256_madd_epi16(pair, scales));
+        }
+      }
+      for (int t = 0; t < N; ++t) isum[t] = _mm256_slli_epi32(isum[t], 5);
+#pragma GCC unroll 16
+      for (int g = 0; g < 16; ++g) {
+        const auto group = static_cast<std::size_t>(g);
+        __m256i steps[4];
+        unpack(panel + kQuants + kGroupBytes * group, steps);
+        const __m256i bytes = load_step(panel + kGroupScales + 32 * (group / 4));
+        const __m256i scale = spread(bytes, g % 4, g % 4);
+#pragma GCC unroll 4
+        for (int t = 0; t < N; ++t) {
+          const std::int8_t* y = tokens.q(t, b * kBlockValues + 16 * group);
+          const __m256i first = _mm256_add_epi16(_mm256_maddubs_epi16(steps[0], broadcast4(y)),
+                                                 _mm256_maddubs_epi16(steps[1], broadcast4(y + 4)));
+          const __m256i second =
+              _mm256_add_epi16(_mm256_maddubs_epi16(steps[2], broadcast4(y + 8)),
+                               _mm256_maddubs_epi16(steps[3], broadcast4(y + 12)));
+          isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(first, scale));
+          isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(second, scale));
+        }
+      }
+      const __m256 d = load_scales(panel);
+#pragma GCC unroll 4
+      for (int t = 0; t < N; ++t) {
+        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
+                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void run_q6_k(const MatmulCall& call) noexcept { run_panels<TileQ6_K>(call, Format::q8_k); }
+
+}  // namespace lockstep::quant::avx2
