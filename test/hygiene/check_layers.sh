@@ -28,7 +28,7 @@ includes layer "$std|$system|<hwloc(/[a-z-]+)?\.h>|\"topology/[^\"]*\"" "${files
 list quant
 includes layer "$std|$intrinsics|\"quant/[^\"]*\"" "${files[@]}"
 list ops
-includes layer "$std|$intrinsics|<Eigen/[A-Za-z]+>|\"(ops|quant)/[^\"]*\"" "${files[@]}"
+includes layer "$std|$intrinsics|<Eigen/[A-Za-z/]+(\.h)?>|\"(ops|quant)/[^\"]*\"" "${files[@]}"
 list runtime
 includes layer "$std|$system|<(omp|pcre2)\.h>|<(fmt|nlohmann|CLI)/[a-z_A-Z]+\.(h|hpp)>|\"(runtime|lockstep|ops|quant|topology)/[^\"]*\"" \
   "${files[@]}"
@@ -59,7 +59,8 @@ matches library-side-effect \
   "${threads[@]}"
 
 list topology ops runtime perf test
-matches format-switch 'switch[[:space:]]*\([^)]*[Ff]ormat|case[[:space:]]+([a-z]+::)*Format::' "${files[@]}"
+matches format-switch 'case[[:space:]]+([a-z]+::)*Format::|using[[:space:]]+enum[[:space:]]+([a-z]+::)*Format[[:space:]]*;' \
+  "${files[@]}"
 
 mapfile -t files < <(all_files "$source" | grep -E '(^|/)CMakeLists\.txt$|\.cmake$|CMakePresets\.json$' |
   grep -vE '^(quant/isa\.cmake|test/hygiene/)')
