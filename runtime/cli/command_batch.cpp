@@ -68,14 +68,11 @@ class Progress final : public batch::JobObserver {
       : interval_(stderr_is_terminal() ? 0.1 : interval), show_(show), start_(Clock::now()) {}
 
   void on_answer(const batch::RowIdentity& row, const batch::Finished& answer) override {
-    if (show_)
-      show_note(for_terminal(fmt::format("line {}, id {}: {}", row.line, row.id, answer.text)));
+    if (show_) show_row(row, answer.text);
   }
 
   void on_error(const batch::RequestError& error) override {
-    if (!show_) return;
-    show_note(for_terminal(
-        fmt::format("line {}, id {}: error: {}", error.row.line, error.row.id, error.message)));
+    if (show_) show_row(error.row, fmt::format("error: {}", error.message));
   }
 
   void on_step(const batch::JobStats& stats) override {
@@ -94,6 +91,11 @@ class Progress final : public batch::JobObserver {
   double seconds() const { return seconds_since(start_); }
 
  private:
+  static void show_row(const batch::RowIdentity& row, const std::string& text) {
+    const std::string id = row.id == "null" ? "" : fmt::format(", id {}", row.id);
+    show_text(for_terminal(fmt::format("--- line {}{}\n{}", row.line, id, text)));
+  }
+
   double interval_;
   bool show_;
   Clock::time_point start_;
@@ -156,6 +158,7 @@ int Batch::run() const {
   sampling.check();
   require_absent(output);
   if (!summary.empty()) require_absent(summary);
+  if (summary == output) throw Error(ErrorCode::usage, "--summary and --output name the same file");
   batch::InputFile lines(input);
   const batch::InputSurvey survey = batch::survey_input(lines);
 

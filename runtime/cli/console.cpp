@@ -54,9 +54,11 @@ void show_status(std::string_view text) {
 
 void show_warning(std::string_view text) { show_note(fmt::format("warning: {}", text)); }
 
-void show_note(std::string_view text) {
+void show_note(std::string_view text) { show_text(fmt::format("lockstep: {}", text)); }
+
+void show_text(std::string_view text) {
   clear_status();
-  write_stderr(fmt::format("lockstep: {}\n", text));
+  write_stderr(fmt::format("{}\n", text));
 }
 
 void print(std::string_view text) {

@@ -12,6 +12,8 @@ bool stderr_is_terminal();
 // "lockstep: warning: ..." and "lockstep: ..."
 void show_warning(std::string_view text);
 void show_note(std::string_view text);
+// As it is, on lines of its own.
+void show_text(std::string_view text);
 
 // On a terminal: a line at the bottom that the next status or message replaces. Elsewhere: nothing.
 void show_status(std::string_view text);
