@@ -211,15 +211,19 @@ void BpeTokenizer::encode_text(std::string_view text, bool /*first*/,
   }
 }
 
-// A byte without a token. Only broken text has one if there is no unknown token (see
-// find_byte_tokens), and it becomes U+FFFD.
+// A byte without a token becomes U+FFFD. The unknown token comes second: many files name their end
+// mark as that, and no text should be able to write it.
 void BpeTokenizer::emit_byte(char byte, std::vector<TokenId>& out) const {
   const TokenId id = bytes_[static_cast<unsigned char>(byte)];
-  if (id != kNoToken || unknown_ != kNoToken) {
-    out.push_back(id != kNoToken ? id : unknown_);
-    return;
+  if (id != kNoToken) return out.push_back(id);
+  const std::size_t before = out.size();
+  for (const char part : kReplacement) {
+    const TokenId part_id = bytes_[static_cast<unsigned char>(part)];
+    if (part_id != kNoToken) out.push_back(part_id);
   }
-  for (const char part : kReplacement) out.push_back(bytes_[static_cast<unsigned char>(part)]);
+  if (out.size() == before + kReplacement.size()) return;
+  out.resize(before);
+  out.push_back(unknown_);  // there is one, or loading would have failed
 }
 
 std::string BpeTokenizer::piece(TokenId id, bool render_special) const {

@@ -4,6 +4,7 @@
 // written.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -43,6 +44,8 @@ class SpmTokenizer final : public Tokenizer {
   void read_scores(const GgufFile& file);
   void find_byte_tokens(const GgufFile& file);
   TokenId mergeable(std::string_view text) const noexcept;
+  bool crosses_words() const noexcept;
+  void encode_part(std::string_view text, Merger& merger, std::vector<TokenId>& out) const;
   void emit(std::string_view text, TokenId id, const Splits& splits,
             std::vector<TokenId>& out) const;
   void emit_bytes(std::string_view text, std::vector<TokenId>& out) const;
@@ -50,6 +53,7 @@ class SpmTokenizer final : public Tokenizer {
   std::vector<double> scores_;
   std::array<TokenId, 256> bytes_{};
   TokenId unknown_ = kNoToken;
+  bool words_apart_ = false;  // words can be merged one by one
 };
 
 // The value of a byte token's text, "<0xAB>"; -1 for anything else.
@@ -67,6 +71,7 @@ SpmTokenizer::SpmTokenizer(const GgufFile& file) {
   space_prefix_ = file.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
   read_scores(file);
   find_byte_tokens(file);
+  words_apart_ = !crosses_words();
 }
 
 void SpmTokenizer::read_scores(const GgufFile& file) {
@@ -121,6 +126,17 @@ TokenId SpmTokenizer::mergeable(std::string_view text) const noexcept {
   return usable ? id : kNoToken;
 }
 
+// Whether some token goes on behind a space that is not at its start. Without such tokens, and
+// published vocabularies have none, no merge crosses from one word to the next.
+bool SpmTokenizer::crosses_words() const noexcept {
+  for (const std::string& text : texts_) {
+    std::size_t word = 0;
+    while (std::string_view(text).substr(word).starts_with(kSpace)) word += kSpace.size();
+    if (text.find(kSpace, word) != std::string::npos && mergeable(text) != kNoToken) return true;
+  }
+  return false;
+}
+
 void SpmTokenizer::encode_text(std::string_view raw, bool first, std::vector<TokenId>& out) const {
   std::string text;
   text.reserve(raw.size() + raw.size() / 2 + kSpace.size());
@@ -132,25 +148,39 @@ void SpmTokenizer::encode_text(std::string_view raw, bool first, std::vector<Tok
       text += c;
     }
   }
-  const std::string_view view = text;
-
   Merger merger;
-  for (std::size_t at = 0; at < view.size();) {
-    const Utf8Step step = next_utf8(view.substr(at));
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::size_t end = rest.size();
+    if (words_apart_) {  // the same merges in many small heaps instead of a large one
+      std::size_t word = 0;
+      while (rest.substr(word).starts_with(kSpace)) word += kSpace.size();
+      end = std::min(end, rest.find(kSpace, word));
+    }
+    encode_part(rest.substr(0, end), merger, out);
+    rest.remove_prefix(end);
+  }
+}
+
+void SpmTokenizer::encode_part(std::string_view text, Merger& merger,
+                               std::vector<TokenId>& out) const {
+  merger.clear();
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Step step = next_utf8(text.substr(at));
     const std::size_t length = step.status == Utf8Status::valid ? step.length : 1;
     merger.append(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length), kNoToken);
     at += length;
   }
   Splits splits;
   merger.run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const TokenId id = mergeable(view.substr(left.begin, left.size + right.size));
+    const TokenId id = mergeable(text.substr(left.begin, left.size + right.size));
     if (id == kNoToken) return std::nullopt;
     if (kinds_[static_cast<std::size_t>(id)] == TokenKind::unused) splits[id] = left.size;
     return Merge{-scores_[static_cast<std::size_t>(id)], id};
   });
   for (const Symbol& symbol : merger.symbols()) {
     if (symbol.size == 0) continue;  // merged into another
-    const std::string_view part = view.substr(symbol.begin, symbol.size);
+    const std::string_view part = text.substr(symbol.begin, symbol.size);
     emit(part, symbol.id == kNoToken ? mergeable(part) : symbol.id, splits, out);
   }
 }
@@ -183,6 +213,7 @@ void SpmTokenizer::emit(std::string_view text, TokenId id, const Splits& splits,
 }
 
 void SpmTokenizer::emit_bytes(std::string_view text, std::vector<TokenId>& out) const {
+  if (text == kSpace) text = " ";  // U+2581 is no part of the text
   for (const char c : text) {
     const TokenId id = bytes_[static_cast<unsigned char>(c)];
     out.push_back(id != kNoToken ? id : unknown_);
