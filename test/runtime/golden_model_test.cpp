@@ -58,13 +58,17 @@ double kl_divergence(std::span<const float> truth, std::span<const float> logits
   return sum;
 }
 
+// How close two logits must be for the reference's choice between them to be a matter of its
+// rounding. On one prompt of stories260K it takes the second of two tokens that are 2.73e-3 apart
+// when computed in float64; ours agrees with float64 to 1e-12 in KL divergence, so the reference's
+// error is that large.
+constexpr float kReferenceTie = 3e-3f;
+
 // Greedy ids, and where the top two logits were too close to call.
-void check_greedy(const Model& model, const nlohmann::json& prompt, KvType kv_type) {
+void check_greedy(const Model& model, const nlohmann::json& prompt) {
   const auto ids = prompt["ids"].get<std::vector<std::int32_t>>();
   const auto expected = prompt["greedy"].get<std::vector<std::int32_t>>();
-  SessionOptions options;
-  options.kv_type = kv_type;
-  Session session(model, options);
+  Session session(model, {});  // an F32 cache, as the reference run had
   std::vector<float> logits = feed(session, ids, 512, false).back();
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::int32_t chosen = argmax(logits);
@@ -74,7 +78,7 @@ void check_greedy(const Model& model, const nlohmann::json& prompt, KvType kv_ty
           logits[static_cast<std::size_t>(chosen)] - logits[static_cast<std::size_t>(expected[i])];
       INFO("prompt " << prompt["text"] << ", generated token " << i << ": got " << chosen
                      << ", expected " << expected[i] << ", gap " << gap);
-      REQUIRE(gap < 1e-3f);
+      REQUIRE(gap < kReferenceTie);
       return;
     }
     if (i + 1 < expected.size()) {
@@ -90,10 +94,7 @@ void check_model(const std::filesystem::path& file, const nlohmann::json& golden
     const auto text = prompt["text"].get<std::string>();
     INFO("prompt " << text);
     REQUIRE(model.tokenizer().encode(text) == prompt["ids"].get<std::vector<TokenId>>());
-    if (greedy) {
-      check_greedy(model, prompt, KvType::f32);
-      check_greedy(model, prompt, KvType::f16);
-    }
+    if (greedy) check_greedy(model, prompt);
   }
 }
 
@@ -181,6 +182,23 @@ TEST_CASE("golden: logits against the float64 computation on the same dequantize
     INFO("mean KL " << mean << ", worst " << worst);
     std::printf("KL to float64, %s: mean %.3g worst %.3g\n", c.logits, mean, worst);
     REQUIRE(mean <= c.kl_limit);
+  }
+}
+
+TEST_CASE("golden: an F16 cache stays close to an F32 cache") {
+  LOCKSTEP_SHARED_OR_SKIP(folder, "golden");
+  const Engine engine = make_engine(2);
+  const Model model = Model::load(engine, demo_model());
+  const TrueLogits truth = read_true_logits(folder / "logits_storyteller_f16.gguf");
+  SessionOptions options;
+  options.kv_type = KvType::f16;
+  Session session(model, options);
+  const auto logits = feed(session, truth.tokens, 512, true);
+  const std::size_t vocabulary = model.info().vocabulary;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    INFO("position " << i);
+    const auto expected = std::span(truth.logits).subspan(i * vocabulary, vocabulary);
+    REQUIRE(kl_divergence(expected, logits[i]) < 1e-5);
   }
 }
 

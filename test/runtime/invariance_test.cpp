@@ -2,10 +2,12 @@
 // its tokens alone. One hash for any thread count, chunking, batch mates, slot and instruction set.
 #include <random>
 
+#include "quant/isa.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "support/catch.h"
 #include "support/model_run.h"
 #include "support/shared.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 using namespace lockstep;
@@ -71,28 +73,27 @@ void check_invariance(const std::filesystem::path& file, std::size_t length, KvT
       }
     }
   }
-  SECTION("every instruction set of this machine") {
-    for (const char* isa : {"scalar"}) {
-      const Engine engine = make_engine(2, isa);
-      const Model model = Model::load(engine, file);
-      REQUIRE(engine.isa() == isa);
-      const std::vector<std::int32_t> tokens = random_tokens(length, model.info().vocabulary, 7);
-      SessionOptions options;
-      options.kv_type = kv_type;
-      Session session(model, options);
-      REQUIRE(hash_logits(feed(session, tokens, 64, true)) == expected);
-    }
-  }
-  SECTION("every node in a stage of its own") {
-    const Engine engine = make_engine(2);
+  for (const quant::Isa isa : quant::kAllIsas) {
+    if (!(quant::built_isas() & quant::detect_isas()).has(isa)) continue;
+    const Engine engine = make_engine(2, std::string(quant::name_of(isa)));
     const Model model = Model::load(engine, file);
+    REQUIRE(engine.isa() == quant::name_of(isa));
     const std::vector<std::int32_t> tokens = random_tokens(length, model.info().vocabulary, 7);
     SessionOptions options;
     options.kv_type = kv_type;
-    options.reference = true;
     Session session(model, options);
-    REQUIRE(hash_logits(feed(session, tokens, 5, true)) == expected);
+    INFO("instruction set " << engine.isa());
+    REQUIRE(hash_logits(feed(session, tokens, 64, true)) == expected);
   }
+  // Every node in a stage of its own, nothing replicated.
+  const Engine engine = make_engine(2);
+  const Model model = Model::load(engine, file);
+  SessionOptions options;
+  options.kv_type = kv_type;
+  options.reference = true;
+  Session session(model, options);
+  const std::vector<std::int32_t> tokens = random_tokens(length, model.info().vocabulary, 7);
+  REQUIRE(hash_logits(feed(session, tokens, 5, true)) == expected);
 }
 
 }  // namespace
@@ -106,6 +107,33 @@ TEST_CASE("same bits: the demo model, F16 cache") {
 
 TEST_CASE("same bits: the demo model over more than one attention piece") {
   check_invariance(demo_model(), 150, KvType::f32);
+}
+
+TEST_CASE("same bits: random models in every format") {
+  const TempDir folder;
+  for (const quant::Format format :
+       {quant::Format::f32, quant::Format::bf16, quant::Format::q8_0, quant::Format::q4_0,
+        quant::Format::q4_k, quant::Format::q6_k}) {
+    INFO(quant::traits(format).name);
+    const auto file = folder.path() / (std::string(quant::traits(format).name) + ".gguf");
+    write_tiny_model(file, format);
+    check_invariance(file, 24, KvType::f32);
+  }
+}
+
+TEST_CASE("same bits: a model with odd numbers of blocks, heads and rows") {
+  const TempDir folder;
+  for (const quant::Format format : {quant::Format::q4_0, quant::Format::q4_k}) {
+    perf::LlamaShape shape = tiny_shape(format);
+    shape.width = 768;
+    shape.heads = 12;
+    shape.kv_heads = 3;
+    shape.feed_forward = format == quant::Format::q4_0 ? 2880 : 1280;
+    shape.vocabulary = 331;
+    const auto file = folder.path() / (std::string(quant::traits(format).name) + ".gguf");
+    write_tiny_model(file, shape, format);
+    check_invariance(file, 16, KvType::f16);
+  }
 }
 
 TEST_CASE("same bits: the quantized demo models") {
