@@ -1,6 +1,7 @@
 // Formats against reference bytes made by the public tools (golden/quant_golden.gguf, or the file
 // of the same form that LOCKSTEP_GOLDEN names): decoding bit for bit, encoding byte for byte, dot
 // products within the rounding of the activations.
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>

@@ -1,0 +1,260 @@
+// The format table and the block formats on blocks worked out by hand, so that the meaning of every
+// field is pinned without any reference file.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "quant/format.h"
+#include "quant/half.h"
+#include "support/catch.h"
+
+namespace quant = lockstep::quant;
+using quant::Format;
+using quant::FormatTraits;
+
+namespace {
+
+using Block = std::vector<std::byte>;
+
+void set(Block& block, std::size_t at, unsigned value) {
+  block[at] = static_cast<std::byte>(value);
+}
+
+void set_half(Block& block, std::size_t at, float value) {
+  const std::uint16_t half = quant::f32_to_f16(value);
+  std::memcpy(&block[at], &half, sizeof half);
+}
+
+std::vector<float> decode(Format format, const Block& block) {
+  const FormatTraits& traits = quant::traits(format);
+  std::vector<float> values(block.size() / traits.block_bytes * traits.block_values);
+  traits.decode(block.data(), values.data(), values.size());
+  return values;
+}
+
+Block encode(Format format, const std::vector<float>& values) {
+  Block block(quant::bytes_of(format, values.size()));
+  quant::traits(format).encode(values.data(), block.data(), values.size());
+  return block;
+}
+
+// Values that are not zero, as "index=value" in order.
+std::string nonzero(const std::vector<float>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == 0.0f) continue;
+    text += std::to_string(i) + "=" + std::to_string(static_cast<int>(values[i])) + " ";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("formats: ids, names, blocks and bytes are the public ones") {
+  struct Row {
+    std::uint32_t id;
+    const char* name;
+    std::uint32_t values, bytes;
+  };
+  constexpr Row kPublic[] = {
+      {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
+      {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
+      {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},      {10, "Q2_K", 256, 84},
+      {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
+      {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66},
+      {17, "IQ2_XS", 256, 74},  {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},
+      {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},  {22, "IQ2_S", 256, 82},
+      {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
+      {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
+      {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
+      {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
+  };
+  REQUIRE(quant::all_formats().size() == std::size(kPublic));
+  for (std::size_t i = 0; i < std::size(kPublic); ++i) {
+    const FormatTraits& format = quant::all_formats()[i];
+    const Row& row = kPublic[i];
+    CAPTURE(row.name);
+    CHECK(static_cast<std::uint32_t>(format.format) == row.id);
+    CHECK(format.name == row.name);
+    CHECK(format.block_values == row.values);
+    CHECK(format.block_bytes == row.bytes);
+    CHECK(quant::find_format(row.id) == &format);
+    CHECK(quant::find_format(std::string_view(row.name)) == &format);
+    CHECK(&quant::traits(format.format) == &format);
+    CHECK(quant::bytes_of(format.format, 3 * row.values) == 3 * row.bytes);
+  }
+}
+
+TEST_CASE("formats: what is no format is not found") {
+  std::set<std::uint32_t> known;
+  for (const FormatTraits& format : quant::all_formats()) {
+    known.insert(static_cast<std::uint32_t>(format.format));
+  }
+  for (std::uint32_t id = 0; id < 300; ++id) {
+    CHECK((quant::find_format(id) != nullptr) == (known.count(id) == 1));
+  }
+  CHECK(quant::find_format(0xffffffffu) == nullptr);
+  CHECK(quant::find_format(0x80000000u) == nullptr);
+  for (const char* name : {"", "Q4", "Q4_0 ", "Q4_00", "q4-0", "unknown"}) {
+    CHECK(quant::find_format(std::string_view(name)) == nullptr);
+  }
+  CHECK(quant::find_format(std::string_view("q4_k"))->format == Format::q4_k);
+  CHECK(quant::find_format(std::string_view("Iq4_Nl"))->format == Format::iq4_nl);
+}
+
+TEST_CASE("formats: rows of the table are consistent") {
+  for (const FormatTraits& format : quant::all_formats()) {
+    CAPTURE(format.name);
+    if (format.vec_dot != nullptr || format.encode != nullptr) CHECK(format.decode != nullptr);
+    if (format.vec_dot != nullptr) {
+      CHECK(format.first_bad_scale != nullptr);
+      const FormatTraits& partner = quant::traits(format.activation);
+      CHECK((partner.format == Format::q8_0 || partner.format == Format::q8_k));
+      CHECK(format.block_values % partner.block_values == 0);
+    }
+  }
+  for (const Format format : {Format::f32, Format::f16, Format::bf16}) {
+    CHECK(quant::traits(format).activation == Format::f32);
+    CHECK(quant::traits(format).encode != nullptr);
+  }
+}
+
+TEST_CASE("formats: dense values survive unaligned and empty") {
+  const std::vector<float> values = {0.0f, -1.5f, 65504.0f, 6.103515625e-05f, -0.25f};
+  for (const Format format : {Format::f32, Format::f16, Format::bf16}) {
+    const Block block = encode(format, values);
+    Block shifted(block.size() + 1);
+    std::copy(block.begin(), block.end(), shifted.begin() + 1);
+    std::vector<float> back(values.size());
+    quant::traits(format).decode(shifted.data() + 1, back.data(), back.size());
+    if (format == Format::bf16) back[2] = 65504.0f;  // eight bits of mantissa do not hold it
+    CHECK(back == values);
+    quant::traits(format).decode(nullptr, nullptr, 0);
+    quant::traits(format).encode(nullptr, nullptr, 0);
+  }
+}
+
+TEST_CASE("formats: a Q4_0 block by hand") {
+  Block block(18, std::byte{0x88});  // all zero
+  set_half(block, 0, 0.5f);
+  set(block, 2, 0xf8);   // value 16: 15 - 8 = 7
+  set(block, 17, 0x80);  // value 15: 0 - 8; value 31: 0
+  CHECK(nonzero(decode(Format::q4_0, block)) == "15=-4 16=3 ");
+  CHECK(decode(Format::q4_0, block)[16] == 3.5f);
+}
+
+TEST_CASE("formats: a Q8_0 block by hand") {
+  Block block(34);
+  set_half(block, 0, 2.0f);
+  set(block, 2, 0x80);
+  set(block, 3, 0x7f);
+  set(block, 33, 0xff);
+  CHECK(nonzero(decode(Format::q8_0, block)) == "0=-256 1=254 31=-2 ");
+}
+
+TEST_CASE("formats: a Q4_K block by hand") {
+  Block block(144);
+  set_half(block, 0, 1.0f);
+  set_half(block, 2, 0.5f);
+  set(block, 4 + 1, 0x80 | 3);      // scale 1 = 3; upper bits of scale 5: 2
+  set(block, 4 + 4 + 1, 0x40 | 4);  // min 1 = 4; upper bits of min 5: 1
+  set(block, 4 + 8 + 1, 0x21);      // scale 5 = 1 + 2 * 16 = 33, min 5 = 2 + 1 * 16 = 18
+  set(block, 16 + 7, 0x5a);         // group 0 value 7 = 10, group 1 value 7 = 5
+  set(block, 16 + 2 * 32, 0xb0);    // group 5 value 0 = 11
+  const std::vector<float> values = decode(Format::q4_k, block);
+  CHECK(values[7] == 0.0f);  // scale 0 = 0, min 0 = 0
+  CHECK(values[32 + 7] == 3 * 5 - 0.5f * 4);
+  CHECK(values[32 + 8] == -2.0f);
+  CHECK(values[160] == 33 * 11 - 0.5f * 18);
+  CHECK(values[161] == -9.0f);
+  CHECK(std::count(values.begin(), values.end(), 0.0f) == 256 - 64);
+}
+
+TEST_CASE("formats: a Q6_K block by hand") {
+  Block block(210);
+  set_half(block, 208, 1.0f);
+  for (std::size_t j = 0; j < 16; ++j)
+    set(block, 192 + j, static_cast<unsigned>(j) + 1);  // scale of group j
+  set(block, 192 + 15, 0x80);                           // -128
+  // Everything is 0 - 32 times its scale; four values of half 0, l = 1, one in each quarter:
+  set(block, 1, 0x21);        // low bits of values 1 (1) and 65 (2)
+  set(block, 32 + 1, 0x43);   // of values 33 (3) and 97 (4)
+  set(block, 128 + 1, 0xe4);  // upper bits 0, 1, 2, 3
+  set(block, 64 + 63, 0xf0);  // half 1: value 128 + 127 low bits 15
+  const std::vector<float> values = decode(Format::q6_k, block);
+  CHECK(values[0] == -32.0f * 1);
+  CHECK(values[1] == (1 - 32.0f) * 1);
+  CHECK(values[33] == (3 + 16 - 32.0f) * 3);
+  CHECK(values[65] == (2 + 32 - 32.0f) * 5);
+  CHECK(values[97] == (4 + 48 - 32.0f) * 7);
+  CHECK(values[255] == (15 - 32.0f) * -128);
+  CHECK(values[254] == -32.0f * -128);
+}
+
+TEST_CASE("formats: a Q8_K block by hand") {
+  std::vector<float> values(256, 0.0f);
+  values[3] = -254.0f;  // the extreme: becomes -127 with scale 2
+  values[4] = 254.0f;
+  values[255] = 5.0f;  // 2.5 rounds to even
+  const Block block = encode(Format::q8_k, values);
+  REQUIRE(block.size() == 292);
+  float d = 0;
+  std::memcpy(&d, block.data(), 4);
+  CHECK(d == 2.0f);
+  std::array<std::int8_t, 256> q{};
+  std::memcpy(q.data(), &block[4], q.size());
+  CHECK(static_cast<int>(q[3]) == -127);
+  CHECK(static_cast<int>(q[4]) == 127);
+  CHECK(static_cast<int>(q[255]) == 2);
+  std::array<std::int16_t, 16> sums{};
+  std::memcpy(sums.data(), &block[260], 32);
+  CHECK(sums[0] == 0);
+  CHECK(sums[15] == 2);
+  CHECK(nonzero(decode(Format::q8_k, block)) == "3=-254 4=254 255=4 ");
+}
+
+TEST_CASE("formats: encoding by hand") {
+  std::vector<float> values(32, 0.0f);
+  values[1] = 4.0f;
+  values[2] = -8.0f;  // extreme: q = 0, scale 1
+  values[16] = 7.0f;
+  CHECK(nonzero(decode(Format::q4_0, encode(Format::q4_0, values))) == "1=4 2=-8 16=7 ");
+  values[2] = 8.0f;  // now the scale is negative
+  CHECK(nonzero(decode(Format::q4_0, encode(Format::q4_0, values))) == "1=4 2=8 16=7 ");
+  values[2] = -127.0f;
+  values[3] = 2.5f;  // half away from zero
+  CHECK(nonzero(decode(Format::q8_0, encode(Format::q8_0, values))) == "1=4 2=-127 3=3 16=7 ");
+}
+
+TEST_CASE("formats: encoding hostile values") {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const Format format : {Format::q4_0, Format::q8_0, Format::q8_k}) {
+    const FormatTraits& traits = quant::traits(format);
+    CAPTURE(traits.name);
+    const std::size_t n = traits.block_values;
+    // Zeros and what is too small to have an inverse decode to zeros.
+    for (const float tiny : {0.0f, -0.0f, 1e-45f, -1e-39f}) {
+      const Block block = encode(format, std::vector<float>(n, tiny));
+      CHECK(traits.first_bad_scale(block.data(), 1) == 1);
+      CHECK(nonzero(decode(format, block)).empty());
+    }
+    // NaN and infinity make the block bad, and only that block.
+    for (const float poison : {std::nanf(""), kInf, -kInf}) {
+      std::vector<float> values(3 * n, 1.0f);
+      values[n + n / 2] = poison;
+      const Block block = encode(format, values);
+      CHECK(traits.first_bad_scale(block.data(), 3) == 1);
+      CHECK(traits.first_bad_scale(block.data(), 1) == 1);
+      CHECK(traits.first_bad_scale(block.data() + 2 * traits.block_bytes, 1) == 1);
+    }
+    // The largest finite values: an f16 scale overflows and says so, an f32 scale does not.
+    const Block block = encode(format, std::vector<float>(n, kMax));
+    CHECK(traits.first_bad_scale(block.data(), 1) == (format == Format::q8_k ? 1 : 0));
+  }
+}
