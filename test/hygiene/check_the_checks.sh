@@ -99,6 +99,8 @@ expect_planted check_tree.sh
 compile="${CXX:-c++} -std=c++20"
 fresh
 passes check_headers.sh ops "$compile"
+printf '#include "ops/c.h"\n' >"$tree/ops/c.cpp"
+printf '#include <vector>\n#include "ops/b.h"\n' >"$tree/ops/b.cpp"
 plant not-self-contained ops/b.h 'inline std::string name() { return {}; }'
 expect_planted check_headers.sh ops "$compile"
 fresh

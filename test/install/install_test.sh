@@ -5,7 +5,7 @@
 set -euo pipefail
 cmake=$1 build=$2 consumer=$3 compiler=$4 build_type=$5 flags=$6
 
-scratch="$build/test/install"
+scratch="$build/test/scratch/install"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 "$cmake" --install "$build" --prefix "$scratch/first prefix" >"$scratch/install.log"
