@@ -27,11 +27,13 @@ LOCKSTEP_INLINE void nibble_group(const std::byte* steps, const Tokens<N>& token
       const std::int8_t* y = tokens.q(t, column) + 4 * s;
       const __m256i a = _mm256_maddubs_epi16(low, broadcast4(y));
       sums[t] = s == 0 ? a : _mm256_add_epi16(sums[t], a);
+      pin(sums[t]);
     }
 #pragma GCC unroll 4
     for (int t = 0; t < N; ++t) {
       const std::int8_t* y = tokens.q(t, column) + 4 * s;
       sums[t] = _mm256_add_epi16(sums[t], _mm256_maddubs_epi16(high, broadcast4(y + 16)));
+      pin(sums[t]);
     }
   }
 }

@@ -61,6 +61,10 @@ LOCKSTEP_INLINE __m256i broadcast4(const std::int8_t* q) noexcept {
   return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(q)));
 }
 
+// Makes the compiler take `x` as it is now. g++ 12 would otherwise reassociate a chain of integer
+// additions into a tree, which keeps more partial sums alive than there are registers.
+LOCKSTEP_INLINE void pin(__m256i& x) noexcept { asm("" : "+x"(x)); }
+
 LOCKSTEP_INLINE void prefetch(const std::byte* at, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < bytes; i += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(at + kPrefetchBytes + i), _MM_HINT_T0);

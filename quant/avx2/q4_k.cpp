@@ -54,6 +54,7 @@ struct TileQ4_K {
         for (int t = 0; t < N; ++t) {
           const __m256i scaled = _mm256_madd_epi16(sums[t], scale);
           isum[t] = g == 0 ? scaled : _mm256_add_epi32(isum[t], scaled);
+          pin(isum[t]);
         }
       }
       __m256i msum[N];
@@ -65,6 +66,7 @@ struct TileQ4_K {
           const __m256i scaled =
               _mm256_madd_epi16(tokens.sum_pair(t, 16 * b + 2 * static_cast<std::size_t>(g)), min);
           msum[t] = g == 0 ? scaled : _mm256_add_epi32(msum[t], scaled);
+          pin(msum[t]);
         }
       }
       const __m256 d = load_scales(panel);

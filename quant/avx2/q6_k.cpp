@@ -26,20 +26,25 @@ struct TileQ6_K {
     return _mm256_srai_epi16(upper, 8);
   }
 
-  // The 4 steps of a group of 16 columns, one byte 0..63 per weight.
-  LOCKSTEP_INLINE static void unpack(const std::byte* group, __m256i (&steps)[4]) noexcept {
-    const __m256i four_bits = _mm256_set1_epi8(0x0f);
-    const __m256i upper_two = _mm256_set1_epi8(0x30);
-    const __m256i low02 = load_step(group);
-    const __m256i low13 = load_step(group + 32);
-    const __m256i high = load_step(group + 64);
-    const auto join = [&](__m256i low, __m256i two) noexcept {
-      return _mm256_or_si256(_mm256_and_si256(low, four_bits), _mm256_and_si256(two, upper_two));
-    };
-    steps[0] = join(low02, _mm256_slli_epi16(high, 4));
-    steps[1] = join(low13, _mm256_slli_epi16(high, 2));
-    steps[2] = join(_mm256_srli_epi16(low02, 4), high);
-    steps[3] = join(_mm256_srli_epi16(low13, 4), _mm256_srli_epi16(high, 2));
+  // One byte 0..63 per weight: four low bits, and two upper bits already in place.
+  LOCKSTEP_INLINE static __m256i join(__m256i low, __m256i upper) noexcept {
+    return _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x0f)),
+                           _mm256_and_si256(upper, _mm256_set1_epi8(0x30)));
+  }
+
+  // Adds two steps, columns y .. y + 3 and y + 4 .. y + 7, times the scale of their group.
+  template <int N>
+  LOCKSTEP_INLINE static void add_steps(__m256i first, __m256i second, __m256i scale,
+                                        const Tokens<N>& tokens, std::size_t column,
+                                        __m256i (&isum)[N]) noexcept {
+#pragma GCC unroll 4
+    for (int t = 0; t < N; ++t) {
+      const std::int8_t* y = tokens.q(t, column);
+      const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(first, broadcast4(y)),
+                                             _mm256_maddubs_epi16(second, broadcast4(y + 4)));
+      isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(pairs, scale));
+      pin(isum[t]);
+    }
   }
 
   template <int N>
@@ -58,27 +63,25 @@ struct TileQ6_K {
         for (int t = 0; t < N; ++t) {
           const __m256i pair = tokens.sum_pair(t, 16 * b + static_cast<std::size_t>(g));
           isum[t] = _mm256_sub_epi32(isum[t], _mm256_madd_epi16(pair, scales));
+          pin(isum[t]);
         }
       }
       for (int t = 0; t < N; ++t) isum[t] = _mm256_slli_epi32(isum[t], 5);
 #pragma GCC unroll 16
       for (int g = 0; g < 16; ++g) {
         const auto group = static_cast<std::size_t>(g);
-        __m256i steps[4];
-        unpack(panel + kQuants + kGroupBytes * group, steps);
+        const std::size_t column = b * kBlockValues + 16 * group;
+        const std::byte* steps = panel + kQuants + kGroupBytes * group;
         const __m256i bytes = load_step(panel + kGroupScales + 32 * (group / 4));
         const __m256i scale = spread(bytes, g % 4, g % 4);
-#pragma GCC unroll 4
-        for (int t = 0; t < N; ++t) {
-          const std::int8_t* y = tokens.q(t, b * kBlockValues + 16 * group);
-          const __m256i first = _mm256_add_epi16(_mm256_maddubs_epi16(steps[0], broadcast4(y)),
-                                                 _mm256_maddubs_epi16(steps[1], broadcast4(y + 4)));
-          const __m256i second =
-              _mm256_add_epi16(_mm256_maddubs_epi16(steps[2], broadcast4(y + 8)),
-                               _mm256_maddubs_epi16(steps[3], broadcast4(y + 12)));
-          isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(first, scale));
-          isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(second, scale));
-        }
+        const __m256i low02 = load_step(steps);
+        const __m256i low13 = load_step(steps + 32);
+        const __m256i upper = load_step(steps + 64);
+        add_steps<N>(join(low02, _mm256_slli_epi16(upper, 4)),
+                     join(low13, _mm256_slli_epi16(upper, 2)), scale, tokens, column, isum);
+        add_steps<N>(join(_mm256_srli_epi16(low02, 4), upper),
+                     join(_mm256_srli_epi16(low13, 4), _mm256_srli_epi16(upper, 2)), scale, tokens,
+                     column + 8, isum);
       }
       const __m256 d = load_scales(panel);
 #pragma GCC unroll 4

@@ -31,6 +31,7 @@ struct TileQ8_0 {
           const __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(y, weights));
           const __m256i wide = _mm256_madd_epi16(pairs, ones);
           isum[t] = s == 0 ? wide : _mm256_add_epi32(isum[t], wide);
+          pin(isum[t]);
         }
       }
       const __m256 d = load_scales(panel);
