@@ -1,0 +1,41 @@
+// Numbers as people read them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep::cli {
+
+// "1,234,567"
+inline std::string grouped(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, 1, ',');
+  }
+  return digits;
+}
+
+// Three significant digits and a unit: "512 B", "1.50 MiB", "98.6 GiB".
+inline std::string humane_bytes(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+// "512", "3.41 M", "1.10 B": how model sizes are spoken of.
+inline std::string humane_count(std::uint64_t count) {
+  static constexpr const char* kUnits[] = {"k", "M", "B", "T"};
+  if (count < 1000) return std::to_string(count);
+  double value = static_cast<double>(count) / 1000;
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+}  // namespace lockstep::cli
