@@ -194,7 +194,7 @@ inline void write_llama_file(const std::filesystem::path& path, const LlamaShape
   const std::uint64_t kv_width = std::uint64_t{shape.width / shape.heads} * shape.kv_heads;
   matrix("token_embd.weight", shape.width, shape.vocabulary);
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-    const std::string block = "blk." + std::to_string(layer) + ".";
+    const std::string block = std::string("blk.").append(std::to_string(layer)).append(".");
     norm(block + "attn_norm.weight");
     matrix(block + "attn_q.weight", shape.width, shape.width);
     matrix(block + "attn_k.weight", shape.width, kv_width);

@@ -218,7 +218,7 @@ inline const RandomFormat& random_format(quant::Format format) {
   std::string names;
   for (const RandomFormat& known : kRandomFormats) {
     if (known.format == format) return known;
-    names += " " + std::string(quant::traits(known.format).name);
+    names.append(" ").append(quant::traits(known.format).name);
   }
   throw std::invalid_argument("no random weights in " + std::string(quant::traits(format).name) +
                               "; there are:" + names);

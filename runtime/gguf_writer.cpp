@@ -36,9 +36,7 @@ class Encoder {
 
   template <typename T>
   requires std::is_arithmetic_v<T>
-  void put(T value) {
-    put_bytes(std::as_bytes(std::span(&value, 1)));
-  }
+  void put(T value) { put_bytes(std::as_bytes(std::span(&value, 1))); }
 
   void put(const std::string& text) {
     put(std::uint64_t{text.size()});
@@ -225,6 +223,7 @@ void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<
   }
   const auto size = tensor_size(traits, dims);
   if (!size) fail(fmt::format("tensor '{}': the size overflows", printable(name)));
+  if (!fill && size->bytes > 0) fail(fmt::format("tensor '{}' has no source", printable(name)));
   if (!tensor_names_.insert(name).second)
     fail(fmt::format("tensor '{}' added twice", printable(name)));
   tensors_.push_back({std::move(name), format, std::move(dims), size->bytes, std::move(fill)});
@@ -234,13 +233,17 @@ void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<
                             std::span<const std::byte> bytes) {
   // Fill must be copyable, and a copy of it must not copy the data.
   const auto data = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  add_tensor(std::move(name), format, std::move(dims),
-             [data](std::uint64_t offset, std::span<std::byte> into) {
-               std::memcpy(into.data(), data->data() + offset, into.size());
-             });
-  if (tensors_.back().bytes != bytes.size()) {
-    fail(fmt::format("tensor '{}' needs {} bytes and was given {}", printable(tensors_.back().name),
-                     tensors_.back().bytes, bytes.size()));
+  const Fill fill = [data](std::uint64_t offset, std::span<std::byte> into) {
+    std::memcpy(into.data(), data->data() + offset, into.size());
+  };
+  add_tensor(std::move(name), format, std::move(dims), fill);
+  const Tensor& added = tensors_.back();
+  if (added.bytes != bytes.size()) {
+    const std::string problem = fmt::format("tensor '{}' needs {} bytes and was given {}",
+                                            printable(added.name), added.bytes, bytes.size());
+    tensor_names_.erase(added.name);
+    tensors_.pop_back();
+    fail(problem);
   }
 }
 
