@@ -26,8 +26,8 @@ struct JobStats {
   std::uint64_t output_tokens = 0;
   std::uint64_t steps = 0;
   std::uint64_t weight_bytes = 0;
-  double step_seconds = 0;  // spent in steps: evaluating and sampling
-  bool interrupted = false;     // stopped before all rows were written
+  double step_seconds = 0;   // spent in steps: evaluating and sampling
+  bool interrupted = false;  // stopped before all rows were written
 };
 
 // Told about every row after it was written, and about every step.

@@ -19,7 +19,7 @@ struct TooDeep {};
 std::string range_text(const NumberRange& range) {
   const std::string low = fmt::format("{}{}", range.open_low ? "above " : "at least ", range.low);
   if (range.high == std::numeric_limits<double>::infinity()) return low;
-  return fmt::format("{} and {}{}", low, range.open_high ? "below " : "at most ", range.high);
+  return fmt::format("{} and at most {}", low, range.high);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::optional<float> Fields::number(std::string_view key, const NumberRange& ran
   if (!value->is_number()) refuse(key, "must be a number, not " + describe(*value));
   const float number = value->get<float>();
   const bool above = range.open_low ? number > range.low : number >= range.low;
-  const bool below = range.open_high ? number < range.high : number <= range.high;
+  const bool below = number <= range.high;
   if (!above || !below)
     refuse(key, fmt::format("must be {}, not {}", range_text(range), describe(*value)));
   return number;

@@ -30,8 +30,7 @@ std::string describe(const nlohmann::json& value);
 struct NumberRange {
   double low = 0;
   double high = std::numeric_limits<double>::infinity();
-  bool open_low = false;   // low itself is outside
-  bool open_high = false;  // high itself is outside
+  bool open_low = false;  // low itself is outside
 };
 
 class Fields {

@@ -158,8 +158,8 @@ void parse_parameters(const Fields& fields, const RequestDefaults& defaults, Req
   sampling.temperature = fields.number("temperature", {0, 100}).value_or(sampling.temperature);
   sampling.top_k = static_cast<std::int32_t>(
       fields.integer("top_k", 0, kMaxInt).value_or(static_cast<std::uint64_t>(sampling.top_k)));
-  sampling.top_p = fields.number("top_p", {0, 1, true, false}).value_or(sampling.top_p);
-  sampling.min_p = fields.number("min_p", {0, 1, false, true}).value_or(sampling.min_p);
+  sampling.top_p = fields.number("top_p", {0, 1, true}).value_or(sampling.top_p);
+  sampling.min_p = fields.number("min_p", {0, 1}).value_or(sampling.min_p);
   sampling.seed = fields.bits("seed").value_or(row_seed(defaults.sampling.seed, request.row.line));
   request.stop = parse_stop(fields);
 }

@@ -104,12 +104,17 @@ class Progress final : public batch::JobObserver {
 };
 
 // Fails early, before a long load. The file is made later, and then it must not exist either.
-void require_absent(const std::string& path) {
+void require_creatable(const std::string& path) {
   std::error_code error;
-  const auto status = std::filesystem::symlink_status(path, error);
-  if (!std::filesystem::exists(status)) return;
-  throw Error(ErrorCode::cannot_create,
-              fmt::format("{}: exists already; choose another name or move it away", path));
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+    throw Error(ErrorCode::cannot_create,
+                fmt::format("{}: exists already; choose another name or move it away", path));
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (!std::filesystem::is_directory(folder, error)) {
+    throw Error(ErrorCode::cannot_create,
+                fmt::format("{}: the folder {} does not exist", path, folder.string()));
+  }
 }
 
 // A model whose template is unknown would turn every chat line into an error row: refused before
@@ -119,19 +124,23 @@ void require_chat_template(const Model& model) {
   render_chat(model.info().chat_template, {&probe, 1});
 }
 
+std::string team_text(const Engine& engine) {
+  const topology::ThreadBudget& budget = engine.budget();
+  if (engine.threads() == budget.threads) return budget.reason;
+  return fmt::format("{} {} (budget: {})", engine.threads(),
+                     engine.threads() == 1 ? "thread" : "threads", budget.reason);
+}
+
 std::string plan_text(const Model& model, const Session& session) {
   const ModelInfo& info = model.info();
-  const Engine& engine = model.engine();
   const SessionOptions& options = session.options();
   return fmt::format(
       "model {} ({}, {:.1f} M parameters, {:.1f} MB of weights); cache {:.1f} MB for {} slots x {} "
-      "positions; {} "
-      "({})",
+      "positions; {}",
       info.name.empty() ? "without a name" : for_terminal(info.name), info.architecture,
       static_cast<double>(info.parameters) / 1e6, static_cast<double>(info.weight_bytes) / 1e6,
       static_cast<double>(session.cache_bytes()) / 1e6, options.slots, options.context,
-      engine.threads() == 1 ? "1 thread" : fmt::format("{} threads", engine.threads()),
-      engine.budget().reason);
+      team_text(model.engine()));
 }
 
 JobContext job_context(const Model& model, const Session& session, double load_seconds,
@@ -156,8 +165,8 @@ JobContext job_context(const Model& model, const Session& session, double load_s
 
 int Batch::run() const {
   sampling.check();
-  require_absent(output);
-  if (!summary.empty()) require_absent(summary);
+  require_creatable(output);
+  if (!summary.empty()) require_creatable(summary);
   if (summary == output) throw Error(ErrorCode::usage, "--summary and --output name the same file");
   batch::InputFile lines(input);
   const batch::InputSurvey survey = batch::survey_input(lines);
@@ -209,7 +218,7 @@ Command add_batch(CLI::App& root) {
   self->session.add_to(*app);
   app->add_option("--slots", self->slots,
                   "Sequences computed together, 1 to 512 (default 8); never changes a row")
-      ->check(CLI::Range(1, 512));
+      ->check(whole_number(1, 512));
   self->engine.add_to(*app);
   app->add_flag("--show", self->show, "Show each finished answer on stderr");
   app->add_option("--interval", self->interval,

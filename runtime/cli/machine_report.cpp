@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "ops/matrix.h"
 #include "quant/format.h"
 #include "quant/isa.h"
 #include "quant/kernels.h"
@@ -95,10 +96,8 @@ ordered_json kernels_json(std::string_view isa_name) {
   ordered_json kernels;
   for (const quant::FormatTraits& format : quant::all_formats()) {
     if (!format.decode) continue;  // can be listed, but not computed with
-    if (const quant::MatmulKernel* kernel = quant::find_matmul(format.format, chosen)) {
+    if (const quant::MatmulKernel* kernel = ops::find_kernel(format.format, chosen)) {
       kernels[std::string(format.name)] = kernel->name;
-    } else if (format.activation == quant::Format::f32) {
-      kernels[std::string(format.name)] = "dense (Eigen)";
     }
   }
   return kernels;

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <system_error>
 
 #include "runtime/cli/console.h"
@@ -19,6 +21,8 @@ namespace {
 // positions times 8 slots would not fit into most machines.
 constexpr std::size_t kDefaultContextLimit = 4096;
 
+constexpr std::uint64_t kMaxInt = 0x7fffffff;
+
 constexpr const char* kEmbeddedModel = "share/lockstep/storyteller-f16.gguf";
 
 void show_load_progress(void*, std::uint64_t done, std::uint64_t total) {
@@ -29,11 +33,25 @@ void show_load_progress(void*, std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [last, status] = std::from_chars(text.data(), end, value);
+    const bool is_plain =
+        status == std::errc{} && last == end && (text.size() == 1 || text[0] != '0');
+    if (is_plain && value >= low && value <= high) return {};
+    return fmt::format("must be a whole number of {} to {}, not \"{}\"", low, high, text);
+  };
+  return CLI::Validator(check, "");
+}
+
 void EngineArguments::add_to(CLI::App& app) {
   app.add_option(
-      "-t,--threads", threads,
-      "Worker threads; 0 (default): the thread budget, which respects the affinity mask, the\n"
-      "cgroup CPU quota and the number of physical cores (see lockstep inspect --machine)");
+         "-t,--threads", threads,
+         "Worker threads; 0 (default): the thread budget, which respects the affinity mask, the\n"
+         "cgroup CPU quota and the number of physical cores (see lockstep inspect --machine)")
+      ->check(whole_number(0, kMaxInt));
   app.add_option(
       "--isa", isa,
       "Force an instruction set by name (default: the variable LOCKSTEP_ISA, else the best)");
@@ -50,26 +68,31 @@ Engine EngineArguments::create() const {
 
 void SamplingArguments::add_to(CLI::App& app) {
   app.add_option("-n,--max-tokens", max_tokens,
-                 "Tokens to generate at most; 0 (default): as many as fit into the context");
+                 "Tokens to generate at most; 0 (default): as many as fit into the context")
+      ->check(whole_number(0, kMaxInt));
   app.add_option(
       "--temperature", params.temperature,
       "Sampling temperature, 0 to 100; 0 (default) is greedy: always the likeliest token");
-  app.add_option("--top-k", params.top_k, "Sample from the k likeliest tokens; 0 (default): off");
+  app.add_option("--top-k", params.top_k, "Sample from the k likeliest tokens; 0 (default): off")
+      ->check(whole_number(0, kMaxInt));
   app.add_option(
       "--top-p", params.top_p,
       "Sample from the likeliest tokens that hold this probability, above 0 to 1 (default 1: off)");
   app.add_option(
       "--min-p", params.min_p,
-      "Drop tokens less likely than this share of the likeliest, 0 to below 1 (default 0: off)");
-  app.add_option("--seed", params.seed, "Seed of all random draws (default 0)");
+      "Drop tokens less likely than this share of the likeliest, 0 to 1 (default 0: off)");
+  app.add_option("--seed", params.seed, "Seed of all random draws (default 0)")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
 }
 
 void SessionArguments::add_to(CLI::App& app) {
   app.add_option(
-      "-c,--ctx", context,
-      fmt::format("Context: tokens of prompt and answer together; 0 (default): what the model was\n"
-                  "trained with, at most {}",
-                  kDefaultContextLimit));
+         "-c,--ctx", context,
+         fmt::format(
+             "Context: tokens of prompt and answer together; 0 (default): what the model was\n"
+             "trained with, at most {}",
+             kDefaultContextLimit))
+      ->check(whole_number(0, kMaxInt));
   app.add_option("--kv-type", kv_type, "Number format of the key/value cache: f32 (default) or f16")
       ->check(CLI::IsMember({"f32", "f16"}));
 }

@@ -11,6 +11,10 @@
 
 namespace lockstep::cli {
 
+// Accepts a whole number of low to high in plain decimal. CLI11 2.1 alone takes "-2" for a huge
+// unsigned number and "010" for 8.
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high);
+
 struct EngineArguments {
   unsigned threads = 0;
   std::string isa;

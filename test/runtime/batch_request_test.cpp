@@ -162,7 +162,7 @@ TEST_CASE("every field is checked for type and range") {
       {"top_p", "1e-60"},
       {"top_p", "1.001"},
       {"top_p", "[]"},
-      {"min_p", "1"},
+      {"min_p", "1.5"},
       {"min_p", "-0.5"},
       {"seed", "1.5"},
       {"seed", "\"1\""},
