@@ -131,8 +131,10 @@ void BpeTokenizer::find_byte_tokens(const GgufFile& file) {
     // tokens.
     const bool usable = id != kNoToken && kinds_[static_cast<std::size_t>(id)] == TokenKind::normal;
     bytes_[value] = usable ? id : kNoToken;
-    const bool in_utf8 = value < 0xC0 || (value > 0xC1 && value < 0xF5);
-    if (!usable && in_utf8 && unknown_ == kNoToken) {
+    // UTF-8 never has 0xC0, 0xC1 and 0xF5 on; 0xF1 to 0xF4 start planes without assigned
+    // characters.
+    const bool in_text = value < 0xC0 || (value > 0xC1 && value < 0xF1);
+    if (!usable && in_text && unknown_ == kNoToken) {
       file.refuse(
           fmt::format("metadata key '{}' has no token '{}' for the byte 0x{:02X}, and '{}' "
                       "names none to stand in for it",

@@ -164,7 +164,11 @@ TEST_CASE("a vocabulary that cannot write every text is refused") {
               }),
               "tokenizer.ggml.tokens", "<0x41>");
   CHECK_NAMES(bpe([](Vocabulary& v) { v.tokens['A'] = "other"; }), "tokenizer.ggml.tokens", "0x41");
-  CHECK(bpe([](Vocabulary& v) { v.tokens[0xF5] = "other"; }) == "accepted");
+  for (const std::size_t byte : {0xC0, 0xC1, 0xF1, 0xF5, 0xFF}) {  // not in any text
+    CHECK(bpe([&](Vocabulary& v) { v.tokens[byte] = "other"; }) == "accepted");
+  }
+  CHECK_NAMES(bpe([](Vocabulary& v) { v.tokens[0xF0] = "other"; }), "tokenizer.ggml.tokens",
+              "0xF0");
 }
 
 TEST_CASE("merges that are not two tokens making a third are refused with their place") {
