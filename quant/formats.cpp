@@ -46,8 +46,11 @@ constexpr FormatTraits kFormats[] = {
     {Format::q4_k, "Q4_K", q4_k::kValues, q4_k::kBytes, kBy256, q4_k::decode, nullptr,
      q4_k::vec_dot, q4_k::first_bad_scale},
     layout_only(Format::q5_k, "Q5_K", 256, 176, kBy256),
-    {Format::q6_k, "Q6_K", q6_k::kValues, q6_k::kBytes, kBy256, q6_k::decode, nullptr,
-     q6_k::vec_dot, q6_k::first_bad_scale},
+    // Six bits lose so little that the activations' rounding shows: a scale per 32 of them instead
+    // of per 256 takes the demo model from 0.00286 to 0.00239 in KL divergence (0.00225 with
+    // activations in f32). Four bits gain nothing from it.
+    {Format::q6_k, "Q6_K", q6_k::kValues, q6_k::kBytes, kBy32, q6_k::decode, nullptr, q6_k::vec_dot,
+     q6_k::first_bad_scale},
     {Format::q8_k, "Q8_K", q8_k::kValues, q8_k::kBytes, kBy256, q8_k::decode, q8_k::encode, nullptr,
      q8_k::first_bad_scale},
     layout_only(Format::iq2_xxs, "IQ2_XXS", 256, 66, kBy256),

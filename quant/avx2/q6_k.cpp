@@ -1,4 +1,4 @@
-// Q6_K times Q8_K activations on AVX2. Weights stay unsigned (0..63); the offset of 32 is taken off
+// Q6_K times Q8_0 activations on AVX2. Weights stay unsigned (0..63); the offset of 32 is taken off
 // with the activation sums, scaled like the products: sum sc (q - 32) y = sum sc q y - 32 sum sc
 // sum y. Two pairs of products are at most 4 * 63 * 127 = 32004 and fit an int16; vpmaddwd then
 // widens them and multiplies with the group's scale.
@@ -47,54 +47,67 @@ struct TileQ6_K {
     }
   }
 
+  // isum = -32 * scale * sum of the activations, over two groups.
+  template <int N>
+  LOCKSTEP_INLINE static void begin_pair(__m256i scales, const Tokens<N>& tokens, std::size_t run,
+                                         __m256i (&isum)[N]) noexcept {
+#pragma GCC unroll 4
+    for (int t = 0; t < N; ++t) {
+      const __m256i offset = _mm256_madd_epi16(tokens.sum_pair(t, run), scales);
+      isum[t] = _mm256_slli_epi32(_mm256_sub_epi32(_mm256_setzero_si256(), offset), 5);
+    }
+  }
+
+  // isum += scale * products, over one group of 16 columns.
+  template <int N>
+  LOCKSTEP_INLINE static void add_group(const std::byte* steps, __m256i scale,
+                                        const Tokens<N>& tokens, std::size_t column,
+                                        __m256i (&isum)[N]) noexcept {
+    const __m256i low02 = load_step(steps);
+    const __m256i low13 = load_step(steps + 32);
+    const __m256i upper = load_step(steps + 64);
+    add_steps<N>(join(low02, _mm256_slli_epi16(upper, 4)), join(low13, _mm256_slli_epi16(upper, 2)),
+                 scale, tokens, column, isum);
+    add_steps<N>(join(_mm256_srli_epi16(low02, 4), upper),
+                 join(_mm256_srli_epi16(low13, 4), _mm256_srli_epi16(upper, 2)), scale, tokens,
+                 column + 8, isum);
+  }
+
   template <int N>
   LOCKSTEP_INLINE static void compute(const std::byte* panel, std::size_t blocks,
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
       if constexpr (N == 1) prefetch(panel, kBlockBytes);
-      __m256i isum[N];
-      for (int t = 0; t < N; ++t) isum[t] = _mm256_setzero_si256();
-        // -32 * scale * sum of the activations, two groups at a time.
+      __m256 sum[N];
+      for (int t = 0; t < N; ++t) sum[t] = _mm256_setzero_ps();
+        // Two groups share one activation scale.
 #pragma GCC unroll 8
-      for (int g = 0; g < 16; g += 2) {
-        const __m256i bytes = load_step(panel + kGroupScales + 32 * (g / 4));
-        const __m256i scales = spread(bytes, g % 4, g % 4 + 1);
+      for (int pair = 0; pair < 8; ++pair) {
+        const std::size_t run = 8 * b + static_cast<std::size_t>(pair);
+        const __m256i bytes = load_step(panel + kGroupScales + 32 * (pair / 2));
+        __m256i isum[N];
+        begin_pair<N>(spread(bytes, pair % 2 * 2, pair % 2 * 2 + 1), tokens, 2 * run, isum);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+          const int g = 2 * pair + half;
+          add_group<N>(panel + kQuants + kGroupBytes * static_cast<std::size_t>(g),
+                       spread(bytes, g % 4, g % 4), tokens,
+                       32 * run + 16 * static_cast<std::size_t>(half), isum);
+        }
 #pragma GCC unroll 4
         for (int t = 0; t < N; ++t) {
-          const __m256i pair = tokens.sum_pair(t, 16 * b + static_cast<std::size_t>(g));
-          isum[t] = _mm256_sub_epi32(isum[t], _mm256_madd_epi16(pair, scales));
-          pin(isum[t]);
+          sum[t] = _mm256_fmadd_ps(tokens.scale_of(t, run), _mm256_cvtepi32_ps(isum[t]), sum[t]);
         }
-      }
-      for (int t = 0; t < N; ++t) isum[t] = _mm256_slli_epi32(isum[t], 5);
-#pragma GCC unroll 16
-      for (int g = 0; g < 16; ++g) {
-        const auto group = static_cast<std::size_t>(g);
-        const std::size_t column = b * kBlockValues + 16 * group;
-        const std::byte* steps = panel + kQuants + kGroupBytes * group;
-        const __m256i bytes = load_step(panel + kGroupScales + 32 * (group / 4));
-        const __m256i scale = spread(bytes, g % 4, g % 4);
-        const __m256i low02 = load_step(steps);
-        const __m256i low13 = load_step(steps + 32);
-        const __m256i upper = load_step(steps + 64);
-        add_steps<N>(join(low02, _mm256_slli_epi16(upper, 4)),
-                     join(low13, _mm256_slli_epi16(upper, 2)), scale, tokens, column, isum);
-        add_steps<N>(join(_mm256_srli_epi16(low02, 4), upper),
-                     join(_mm256_srli_epi16(low13, 4), _mm256_srli_epi16(upper, 2)), scale, tokens,
-                     column + 8, isum);
       }
       const __m256 d = load_scales(panel);
 #pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
-                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
-      }
+      for (int t = 0; t < N; ++t) acc[t] = _mm256_fmadd_ps(d, sum[t], acc[t]);
     }
   }
 };
 
 }  // namespace
 
-void run_q6_k(const MatmulCall& call) noexcept { run_panels<TileQ6_K>(call, Format::q8_k); }
+void run_q6_k(const MatmulCall& call) noexcept { run_panels<TileQ6_K>(call, Format::q8_0); }
 
 }  // namespace lockstep::quant::avx2

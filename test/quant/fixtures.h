@@ -94,9 +94,9 @@ struct Activations {
     quant::row_kernels(isa).quantize_activations(values, k, block, q(t), sums(t), scale(t));
   }
 
-  // Sets q[i] = value(i), with the sums that belong to it and the given scale.
+  // Sets q[i] = value(i), with the sums that belong to it and a random scale per block.
   template <class F>
-  void fill(std::size_t t, float scale_value, F value) {
+  void fill(std::size_t t, std::mt19937& random, F value) {
     for (std::size_t i = 0; i < k; ++i) q(t)[i] = static_cast<std::int8_t>(value(i));
     for (std::size_t run = 0; run < k / quant::kActivationSumRun; ++run) {
       int sum = 0;
@@ -105,7 +105,9 @@ struct Activations {
       }
       sums(t)[run] = static_cast<std::int16_t>(sum);
     }
-    for (std::size_t b = 0; b < k / block; ++b) scale(t)[b] = scale_value;
+    for (std::size_t b = 0; b < k / block; ++b) {
+      scale(t)[b] = 1e-3f * static_cast<float>(1 + random() % 1000);
+    }
   }
 };
 
@@ -116,8 +118,7 @@ inline Activations make_activations(const quant::FormatTraits& format, std::size
   std::mt19937 random(seed);
   Activations made(format.activation, k, tokens);
   for (std::size_t t = 0; t < tokens; ++t) {
-    const float scale = 1e-3f * static_cast<float>(1 + random() % 1000);
-    made.fill(t, scale, [&](std::size_t i) -> int {
+    made.fill(t, random, [&](std::size_t i) -> int {
       switch (kind) {
         case Values::random:
           return static_cast<int>(random() % 255) - 127;
