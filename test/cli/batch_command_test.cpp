@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "process.h"
+#include "test/cli/process.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "process.h"
+#include "test/cli/process.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"
 

@@ -1,6 +1,6 @@
 // fork and exec rather than posix_spawn: limits and the affinity mask are set in between. The
 // streams are files, so no pipe can fill up.
-#include "process.h"
+#include "test/cli/process.h"
 
 #include <fcntl.h>
 #include <sched.h>

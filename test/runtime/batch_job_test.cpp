@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fake_step_model.h"
+#include "test/runtime/fake_step_model.h"
 #include "runtime/batch/job.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fake_step_model.h"
+#include "test/runtime/fake_step_model.h"
 #include "runtime/batch/scheduler.h"
 #include "support/catch.h"
 
