@@ -6,9 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -26,7 +24,6 @@ constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kMinStringBytes = 8;
 constexpr std::uint64_t kChunkValues = 4096;
-constexpr std::uint64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
 
 std::uint32_t byte_swapped(std::uint32_t v) noexcept {
   return v >> 24 | (v >> 8 & 0xff00u) | (v << 8 & 0xff0000u) | v << 24;
@@ -37,53 +34,6 @@ bool is_known(std::uint32_t type) noexcept {
 }
 
 }  // namespace
-
-std::string_view alignment_problem(std::uint64_t alignment) noexcept {
-  if (!std::has_single_bit(alignment)) return "is no power of two";
-  if (alignment < 8) return "is below 8";
-  if (alignment > (1u << 20)) return "is above 1048576";
-  return {};
-}
-
-std::size_t bytes_of(MetadataType type) noexcept {
-  switch (type) {
-    case MetadataType::u8:
-    case MetadataType::i8:
-    case MetadataType::boolean:
-      return 1;
-    case MetadataType::u16:
-    case MetadataType::i16:
-      return 2;
-    case MetadataType::u32:
-    case MetadataType::i32:
-    case MetadataType::f32:
-      return 4;
-    case MetadataType::u64:
-    case MetadataType::i64:
-    case MetadataType::f64:
-      return 8;
-    case MetadataType::string:
-    case MetadataType::array:
-      break;
-  }
-  return 0;
-}
-
-std::optional<TensorSize> tensor_size(const quant::FormatTraits& format,
-                                      std::span<const std::uint64_t> dims) noexcept {
-  // Zero dimensions are legal, but must not hide the overflow of the others from later arithmetic.
-  std::optional<std::uint64_t> magnitude = 1;
-  bool empty = false;
-  for (const std::uint64_t dim : dims) {
-    empty = empty || dim == 0;
-    if (magnitude) magnitude = checked_multiply(*magnitude, std::max<std::uint64_t>(dim, 1));
-  }
-  if (!magnitude || *magnitude > kMaxSize) return std::nullopt;
-  if (empty) return TensorSize{0, 0};
-  const auto bytes = checked_multiply(*magnitude / format.block_values, format.block_bytes);
-  if (!bytes || *bytes > kMaxSize) return std::nullopt;
-  return TensorSize{*magnitude, *bytes};
-}
 
 GgufParser::GgufParser(GgufFile& file, bool keep)
     : file_(file), in_(file.descriptor_, file.file_bytes_, file.path_), keep_(keep) {}

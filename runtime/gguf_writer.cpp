@@ -15,7 +15,7 @@
 
 #include "lockstep/error.h"
 #include "runtime/checked.h"
-#include "runtime/gguf_parser.h"
+#include "runtime/gguf_layout.h"
 #include "runtime/output_file.h"
 #include "runtime/printable.h"
 

@@ -13,7 +13,7 @@
 
 #include "lockstep/error.h"
 #include "runtime/gguf.h"
-#include "runtime/gguf_parser.h"
+#include "runtime/gguf_layout.h"
 #include "support/catch.h"
 #include "support/gguf_builder.h"
 
