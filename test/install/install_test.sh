@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# install_test.sh CMAKE BUILD CONSUMER COMPILER BUILD_TYPE FLAGS: installs the build into a scratch prefix,
+# install_test.sh CMAKE BUILD CONSUMER COMPILER BUILD_TYPE GENERATOR FLAGS: installs the build into a scratch prefix,
 # moves the prefix, builds and runs a project of its own against it, and runs the installed command
 # without naming a model. The prefix is moved because packages are built in one place and used in another.
 set -euo pipefail
-cmake=$1 build=$2 consumer=$3 compiler=$4 build_type=$5 flags=$6
+cmake=$1 build=$2 consumer=$3 compiler=$4 build_type=$5 generator=$6 flags=$7
 
 scratch="$build/test/scratch/install"
 rm -rf "$scratch"
@@ -18,7 +18,7 @@ if grep -rIlF -e "$build/" -e "first prefix" "$prefix" --include='*.cmake' --inc
   exit 1
 fi
 
-"$cmake" -S "$consumer" -B "$scratch/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE="$build_type" \
+"$cmake" -G "$generator" -S "$consumer" -B "$scratch/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE="$build_type" \
   -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/configure.log" ||
   { cat "$scratch/configure.log"; exit 1; }
 "$cmake" --build "$scratch/build"
