@@ -1,5 +1,5 @@
-// A compute graph: typed values and nodes in topological order. Plain data, no threads, no memory of its
-// own. Built by the functions of ops.h, turned into a Plan by runtime/plan.h.
+// A compute graph: typed values and nodes in topological order. Plain data, no threads, no memory
+// of its own. Built by the functions of ops.h, turned into a Plan by runtime/plan.h.
 #pragma once
 
 #include <cstddef>

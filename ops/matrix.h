@@ -12,7 +12,8 @@
 namespace lockstep::ops {
 
 // A matrix [rows, columns] for y = W x. The shards are contiguous, in row order, and cut where
-// split(rows, align, lane) cuts for the team that loaded them; any other team computes the same bits.
+// split(rows, align, lane) cuts for the team that loaded them; any other team computes the same
+// bits.
 struct ShardedMatrix {
   struct Shard {
     Slice rows;
@@ -42,8 +43,9 @@ struct RowTable {
   const std::byte* data = nullptr;
 };
 
-// The kernel for any weight format: an integer kernel from quant::find_matmul, or for the dense formats
-// (f32, f16, bf16) the Eigen kernel of dense_rows.cpp. Null if the format cannot be multiplied with.
+// The kernel for any weight format: an integer kernel from quant::find_matmul, or for the dense
+// formats (f32, f16, bf16) the Eigen kernel of dense_rows.cpp. Null if the format cannot be
+// multiplied with.
 const quant::MatmulKernel* find_kernel(quant::Format format, quant::Isa isa) noexcept;
 // Every dense kernel built into this binary: the dense half of quant::all_matmul_kernels().
 std::span<const quant::MatmulKernel> dense_kernels() noexcept;

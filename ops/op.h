@@ -1,7 +1,7 @@
-// What a graph node does. One class per op, hidden in its own .cpp; ops.h has the functions that build
-// nodes. An op validates shapes, says how its output is divided among workers and what it reads of its
-// inputs, and computes one worker's part. It knows neither threads nor barriers: the planner derives
-// those from what is declared here.
+// What a graph node does. One class per op, hidden in its own .cpp; ops.h has the functions that
+// build nodes. An op validates shapes, says how its output is divided among workers and what it
+// reads of its inputs, and computes one worker's part. It knows neither threads nor barriers: the
+// planner derives those from what is declared here.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,8 @@ class Op {
   Op& operator=(const Op&) = delete;
   virtual ~Op() = default;
 
-  // "matmul"; and what to show in a printed plan beside it ("blk.0.attn_q q4_0/avx2/r8"), maybe empty.
+  // "matmul"; and what to show in a printed plan beside it ("blk.0.attn_q q4_0/avx2/r8"), maybe
+  // empty.
   virtual std::string_view name() const noexcept = 0;
   virtual std::string detail() const { return {}; }
 
@@ -63,9 +64,11 @@ class Op {
   virtual int alias() const noexcept { return -1; }
 
   // The division this op likes best.
-  virtual Partition partition(std::span<const TensorType> inputs, const TensorType& output) const = 0;
+  virtual Partition partition(std::span<const TensorType> inputs,
+                              const TensorType& output) const = 0;
   // Whether the op can work under `other` instead (so that it can join the stage of its producer).
-  virtual bool accepts(const Partition& other) const { (void)other;
+  virtual bool accepts(const Partition& other) const {
+    (void)other;
     return false;
   }
   // True for small per-token work that each worker may repeat for itself to save a barrier.

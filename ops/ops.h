@@ -1,6 +1,6 @@
 // The operators: functions that append a node to a graph. Shapes are [slowest, ..., contiguous];
-// `n` is the number of tokens. Every function throws ShapeError with names and extents on a mismatch.
-// One .cpp per op. All computing values are f32 unless said otherwise.
+// `n` is the number of tokens. Every function throws ShapeError with names and extents on a
+// mismatch. One .cpp per op. All computing values are f32 unless said otherwise.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ Value embed(Graph& graph, const RowTable& table, Value ids);
 // x [n, k] -> quantized activations [n, k]; `activation` is q8_0 or q8_k.
 Value quantize(Graph& graph, Value x, quant::Format activation);
 
-// x [n, k] (f32, or quantized as the kernel wants it) times W [m, k] -> [n, m]. An f32 x is quantized
-// first where the kernel needs it; the quantized form is shared by all matmuls of the same x. The
-// matrix must outlive the graph.
+// x [n, k] (f32, or quantized as the kernel wants it) times W [m, k] -> [n, m]. An f32 x is
+// quantized first where the kernel needs it; the quantized form is shared by all matmuls of the
+// same x. The matrix must outlive the graph.
 Value matmul(Graph& graph, Value x, const ShardedMatrix& matrix);
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight; x [n, k], weight f32 [k] external.
@@ -51,10 +51,11 @@ struct RopeParams {
 };
 // Cosines and sines for a step, made once and shared by all layers: positions i32 [n] ->
 // [n, rotary_dims], row i = cos of all pairs, then sin of all pairs. The angle of pair p is
-// position * position_scale * base^(-2p / rotary_dims) / factor[p], in f64, rounded to f32 at the end.
-// Replicable.
+// position * position_scale * base^(-2p / rotary_dims) / factor[p], in f64, rounded to f32 at the
+// end. Replicable.
 Value rope_angles(Graph& graph, Value positions, const RopeParams& params);
-// Rotates x [n, heads * head_dim] by angles [n, rotary_dims] (read freely: reach all) -> same shape.
+// Rotates x [n, heads * head_dim] by angles [n, rotary_dims] (read freely: reach all) -> same
+// shape.
 Value rope(Graph& graph, Value x, Value angles, const RopeParams& params);
 
 // Writes row i of x [n, width] to cache[slots[i], positions[i], :]; cache f32 or f16
@@ -67,9 +68,10 @@ struct AttentionParams {
   std::size_t head_dim = 0;
   float scale = 1.0f;
 };
-// Causal attention of token i over cache[slots[i], 0..positions[i], :]. q [n, heads * head_dim], caches
-// [slots, context, kv_heads * head_dim] -> [n, heads * head_dim]. The cache is read in pieces of
-// kAttentionPiece positions, merged in order, so that the bits depend on nothing but the sequence.
+// Causal attention of token i over cache[slots[i], 0..positions[i], :]. q [n, heads * head_dim],
+// caches [slots, context, kv_heads * head_dim] -> [n, heads * head_dim]. The cache is read in
+// pieces of kAttentionPiece positions, merged in order, so that the bits depend on nothing but the
+// sequence.
 inline constexpr std::size_t kAttentionPiece = 128;
 Value attention(Graph& graph, Value q, Value k_cache, Value v_cache, Value positions, Value slots,
                 const AttentionParams& params);

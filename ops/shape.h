@@ -1,4 +1,5 @@
-// Extents of a tensor, slowest dimension first: [tokens, dim] is {tokens, dim} and the last is contiguous.
+// Extents of a tensor, slowest dimension first: [tokens, dim] is {tokens, dim} and the last is
+// contiguous.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Row splitting: who computes which rows. The loader and the executor call this one function, so the
-// pages of a weight row and the work on it end up with the same worker by construction.
+// Row splitting: who computes which rows. The loader and the executor call this one function, so
+// the pages of a weight row and the work on it end up with the same worker by construction.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct Slice {
   constexpr bool operator==(const Slice&) const noexcept = default;
 };
 
-// The rows of `lane`: contiguous, in worker order, each slice beginning at a multiple of `align` (>= 1),
-// sizes differing by at most one `align` unit with the remainder spread evenly. Pure.
+// The rows of `lane`: contiguous, in worker order, each slice beginning at a multiple of `align`
+// (>= 1), sizes differing by at most one `align` unit with the remainder spread evenly. Pure.
 constexpr Slice split(std::size_t rows, std::size_t align, const Lane& lane) noexcept {
   const std::size_t units = (rows + align - 1) / align;
   const auto edge = [&](std::size_t worker) {

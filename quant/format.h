@@ -1,8 +1,8 @@
 // What the bytes of a tensor mean: one FormatTraits row per storage format.
 //
-// The ids and byte layouts are the public GGUF ones (GGUF specification, ggml type table), so a file
-// written by the public tools loads here and the other way round. Everything else in the project asks
-// this table; nobody outside quant/ switches over a Format.
+// The ids and byte layouts are the public GGUF ones (GGUF specification, ggml type table), so a
+// file written by the public tools loads here and the other way round. Everything else in the
+// project asks this table; nobody outside quant/ switches over a Format.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,44 @@ namespace lockstep::quant {
 
 // Enumerator values are the GGUF tensor type ids.
 enum class Format : std::uint32_t {
-  f32 = 0, f16 = 1, q4_0 = 2, q4_1 = 3, q5_0 = 6, q5_1 = 7, q8_0 = 8, q8_1 = 9,
-  q2_k = 10, q3_k = 11, q4_k = 12, q5_k = 13, q6_k = 14, q8_k = 15,
-  iq2_xxs = 16, iq2_xs = 17, iq3_xxs = 18, iq1_s = 19, iq4_nl = 20, iq3_s = 21, iq2_s = 22,
-  iq4_xs = 23, i8 = 24, i16 = 25, i32 = 26, i64 = 27, f64 = 28, iq1_m = 29, bf16 = 30,
-  tq1_0 = 34, tq2_0 = 35, mxfp4 = 39, nvfp4 = 40,
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q8_1 = 9,
+  q2_k = 10,
+  q3_k = 11,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  q8_k = 15,
+  iq2_xxs = 16,
+  iq2_xs = 17,
+  iq3_xxs = 18,
+  iq1_s = 19,
+  iq4_nl = 20,
+  iq3_s = 21,
+  iq2_s = 22,
+  iq4_xs = 23,
+  i8 = 24,
+  i16 = 25,
+  i32 = 26,
+  i64 = 27,
+  f64 = 28,
+  iq1_m = 29,
+  bf16 = 30,
+  tq1_0 = 34,
+  tq2_0 = 35,
+  mxfp4 = 39,
+  nvfp4 = 40,
 };
 
-// One token's activations after quantization, as every integer kernel reads them. `q` holds k values,
-// `sums` the sum of each run of 16 of them, `scale` one f32 per activation block (32 values for a q8_0
-// partner, 256 for q8_k). Scales stay f32: an f16 scale overflows for large activations.
+// One token's activations after quantization, as every integer kernel reads them. `q` holds k
+// values, `sums` the sum of each run of 16 of them, `scale` one f32 per activation block (32 values
+// for a q8_0 partner, 256 for q8_k). Scales stay f32: an f16 scale overflows for large activations.
 struct ActivationRow {
   const std::int8_t* q = nullptr;
   const std::int16_t* sums = nullptr;
@@ -35,21 +63,22 @@ inline constexpr std::size_t kActivationSumRun = 16;
 
 struct FormatTraits {
   Format format;
-  std::string_view name;     // upper case, as the public tools print it: "Q4_0"
+  std::string_view name;       // upper case, as the public tools print it: "Q4_0"
   std::uint32_t block_values;  // values per block (1 for f32, f16, bf16)
   std::uint32_t block_bytes;   // bytes per block
-  // What a dot product with this format multiplies by: f32 for the dense formats, q8_0 or q8_k else.
+  // What a dot product with this format multiplies by: f32 for the dense formats, q8_0 or q8_k
+  // else.
   Format activation;
-  // Expands n values (a multiple of block_values) to f32. Null where only the layout is known: such a
-  // tensor can be listed, but not computed with.
+  // Expands n values (a multiple of block_values) to f32. Null where only the layout is known: such
+  // a tensor can be listed, but not computed with.
   void (*decode)(const std::byte* blocks, float* values, std::size_t n) noexcept;
   // Packs n f32 values; null where encoding is not offered.
   void (*encode)(const float* values, std::byte* blocks, std::size_t n) noexcept;
   // One weight row times one activation row over k values: the definition of right for every kernel
   // (numerics: one accumulator, blocks in order, fma). Null for dense formats and for q8_k.
   float (*vec_dot)(const std::byte* row, const ActivationRow& activations, std::size_t k) noexcept;
-  // Index of the first block whose scale is NaN or infinite, or n_blocks if all are finite. Null where
-  // the format has no scales.
+  // Index of the first block whose scale is NaN or infinite, or n_blocks if all are finite. Null
+  // where the format has no scales.
   std::size_t (*first_bad_scale)(const std::byte* blocks, std::size_t n_blocks) noexcept;
 };
 

@@ -12,13 +12,16 @@ inline float f16_to_f32(std::uint16_t half) noexcept {
   const std::uint32_t exponent = (half >> 10) & 0x1fu;
   std::uint32_t mantissa = half & 0x3ffu;
   if (exponent == 0x1f) {  // infinity, or NaN made quiet as the hardware does
-    return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13) | (mantissa ? 0x400000u : 0u));
+    return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13) |
+                                (mantissa ? 0x400000u : 0u));
   }
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   if (mantissa == 0) return std::bit_cast<float>(sign);
   const int shift = std::countl_zero(mantissa) - 21;  // brings the leading bit to position 10
   mantissa = (mantissa << shift) & 0x3ffu;
-  return std::bit_cast<float>(sign | (static_cast<std::uint32_t>(113 - shift) << 23) | (mantissa << 13));
+  return std::bit_cast<float>(sign | (static_cast<std::uint32_t>(113 - shift) << 23) |
+                              (mantissa << 13));
 }
 
 inline std::uint16_t f32_to_f16(float value) noexcept {
@@ -44,7 +47,8 @@ inline std::uint16_t f32_to_f16(float value) noexcept {
     rest = magnitude & 0x1fffu;
     halfway = 0x1000u;
   }
-  if (rest > halfway || (rest == halfway && (half & 1u))) ++half;  // may carry into infinity, rightly
+  if (rest > halfway || (rest == halfway && (half & 1u)))
+    ++half;  // may carry into infinity, rightly
   return static_cast<std::uint16_t>(sign | half);
 }
 

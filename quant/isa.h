@@ -1,7 +1,8 @@
 // Which instruction sets this binary was built for, and which of them this processor can run.
 //
 // The two questions are kept apart: `built_isas()` is fixed by the build, `detect_isas()` by the
-// processor. Choosing takes an explicit IsaSet, so the choice for any processor can be tested on any.
+// processor. Choosing takes an explicit IsaSet, so the choice for any processor can be tested on
+// any.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ IsaSet built_isas() noexcept;
 IsaSet detect_isas() noexcept;
 
 // The best member of `available`. `forced` (the value of LOCKSTEP_ISA, empty for none) names one by
-// name_of(); throws std::invalid_argument with the list of choices if it is unknown or not available.
+// name_of(); throws std::invalid_argument with the list of choices if it is unknown or not
+// available.
 Isa choose_isa(IsaSet available, std::string_view forced);
 
 }  // namespace lockstep::quant

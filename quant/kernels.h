@@ -1,8 +1,9 @@
 // The list of matmul kernels, and how one is chosen.
 //
-// A kernel is (format x instruction set x packing). The list in dispatch.cpp is the only one: choosing,
-// tests, fuzzers and benches all iterate over it. A kernel brings its own packing: the loader packs a
-// weight row once into panels of `panel_rows` rows, and the same bytes serve one token and many.
+// A kernel is (format x instruction set x packing). The list in dispatch.cpp is the only one:
+// choosing, tests, fuzzers and benches all iterate over it. A kernel brings its own packing: the
+// loader packs a weight row once into panels of `panel_rows` rows, and the same bytes serve one
+// token and many.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,9 @@
 
 namespace lockstep::quant {
 
-// Where the parts of one token's quantized activations lie inside a buffer of `bytes` bytes. `activation`
-// is q8_0 or q8_k; k a multiple of its block. Part offsets and `bytes` are multiples of 64.
+// Where the parts of one token's quantized activations lie inside a buffer of `bytes` bytes.
+// `activation` is q8_0 or q8_k; k a multiple of its block. Part offsets and `bytes` are multiples
+// of 64.
 struct ActivationLayout {
   std::size_t q = 0, sums = 0, scale = 0, bytes = 0;
   static ActivationLayout of(Format activation, std::size_t k) noexcept;
@@ -30,8 +32,9 @@ struct MatmulCall {
   const std::byte* panels = nullptr;  // first panel; rows starts at a panel edge
   std::size_t rows = 0;               // rows to compute; the last panel may be partly used
   std::size_t k = 0;                  // columns, a multiple of the format's block
-  const std::byte* activations = nullptr;  // tokens rows of ActivationLayout (or f32[k]), one after another
-  std::size_t activation_stride = 0;       // bytes from one token to the next
+  const std::byte* activations =
+      nullptr;  // tokens rows of ActivationLayout (or f32[k]), one after another
+  std::size_t activation_stride = 0;  // bytes from one token to the next
   std::size_t tokens = 0;
   float* y = nullptr;
   std::size_t y_stride = 0;  // floats from one token to the next
@@ -44,15 +47,18 @@ struct MatmulKernel {
   std::uint32_t panel_rows;  // rows stored side by side; 1 = the file's own row-major blocks
   // Bytes of one panel of k columns.
   std::size_t (*panel_bytes)(std::size_t k) noexcept;
-  // Packs `rows` (1..panel_rows) consecutive file rows into one panel; missing rows become zero weights.
-  void (*pack)(const std::byte* file_rows, std::size_t rows, std::size_t k, std::byte* panel) noexcept;
+  // Packs `rows` (1..panel_rows) consecutive file rows into one panel; missing rows become zero
+  // weights.
+  void (*pack)(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept;
   void (*run)(const MatmulCall& call) noexcept;
 };
 
 // Every kernel built into this binary, whatever this processor can run.
 std::span<const MatmulKernel> all_matmul_kernels() noexcept;
 
-// The kernel for `format` that uses the best instruction set not above `isa`; null for dense formats.
+// The kernel for `format` that uses the best instruction set not above `isa`; null for dense
+// formats.
 const MatmulKernel* find_matmul(Format format, Isa isa) noexcept;
 
 // Row arithmetic for an instruction set that was built (see built_isas()).

@@ -1,9 +1,10 @@
 // Arithmetic on rows of f32: the building stones of every op that is not a quantized matmul.
 //
-// One table of functions per instruction set, all made from the same source (row_kernels.inl.h) over a
-// 16-lane vector type, so that every instruction set returns the same bits. Reductions use one order:
-// lane j takes the elements with i % 16 == j, in order, with fma; the 16 lanes are then added in a fixed
-// tree 16-8-4-2-1. Pointers need no alignment; n may be anything, zero included. All noexcept.
+// One table of functions per instruction set, all made from the same source (row_kernels.inl.h)
+// over a 16-lane vector type, so that every instruction set returns the same bits. Reductions use
+// one order: lane j takes the elements with i % 16 == j, in order, with fma; the 16 lanes are then
+// added in a fixed tree 16-8-4-2-1. Pointers need no alignment; n may be anything, zero included.
+// All noexcept.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +38,15 @@ struct RowKernels {
   void (*swiglu)(const float* gate, const float* up, float* z, std::size_t n) noexcept;
   void (*gelu)(const float* x, float* y, std::size_t n) noexcept;
   // y[i] = (x[i] * inverse_rms) * weight[i], inverse_rms = 1 / sqrt(sum_squares / n + epsilon)
-  void (*rms_norm)(const float* x, const float* weight, float epsilon, float* y, std::size_t n) noexcept;
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, float* y,
+                   std::size_t n) noexcept;
   // Round to nearest even; overflow gives infinity; NaN stays NaN (quiet).
   void (*f32_to_f16)(const float* x, std::uint16_t* y, std::size_t n) noexcept;
   void (*f16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
   void (*bf16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
-  // Quantizes n values (a multiple of `block`, which is 32 or 256) into an activation row laid out by
-  // ActivationLayout: per block scale = amax / 127, q = nearest-even(x / scale). A block with a NaN or
-  // infinity gets scale NaN and zeros, so that the damage stays in this row.
+  // Quantizes n values (a multiple of `block`, which is 32 or 256) into an activation row laid out
+  // by ActivationLayout: per block scale = amax / 127, q = nearest-even(x / scale). A block with a
+  // NaN or infinity gets scale NaN and zeros, so that the damage stays in this row.
   void (*quantize_activations)(const float* x, std::size_t n, std::size_t block, std::int8_t* q,
                                std::int16_t* sums, float* scale) noexcept;
 };

@@ -1,8 +1,9 @@
 // Reading GGUF files (versions 2 and 3, little endian; GGUF specification of the ggml project).
 //
-// The header is checked completely before anything is allocated for it: every count, size and offset
-// against the real file size with overflow-safe arithmetic. A file that opens has only tensors whose
-// bytes are really there, in order and without overlap. Tensor data is read on demand, never mapped.
+// The header is checked completely before anything is allocated for it: every count, size and
+// offset against the real file size with overflow-safe arithmetic. A file that opens has only
+// tensors whose bytes are really there, in order and without overlap. Tensor data is read on
+// demand, never mapped.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,19 @@ namespace lockstep {
 
 // Value types of GGUF metadata; the numbers are the file's.
 enum class MetadataType : std::uint32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7,
-  string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12,
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12,
 };
 
 std::string_view name_of(MetadataType type) noexcept;
@@ -53,8 +65,8 @@ struct GgufTensor {
 
 class GgufFile {
  public:
-  // Throws Error: no_input if the file cannot be opened, bad_model with key or tensor, byte offset and
-  // reason for everything that is wrong inside.
+  // Throws Error: no_input if the file cannot be opened, bad_model with key or tensor, byte offset
+  // and reason for everything that is wrong inside.
   static GgufFile open(const std::filesystem::path& path);
   GgufFile(GgufFile&&) noexcept;
   GgufFile& operator=(GgufFile&&) noexcept;

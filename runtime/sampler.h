@@ -17,8 +17,8 @@ struct SamplingParams {
   float min_p = 0.0f;        // 0: off
   std::uint64_t seed = 0;
 
-  // Throws Error(usage) naming the field and its range: temperature in [0, 100], top_k >= 0, top_p in
-  // (0, 1], min_p in [0, 1).
+  // Throws Error(usage) naming the field and its range: temperature in [0, 100], top_k >= 0, top_p
+  // in (0, 1], min_p in [0, 1).
   void check() const;
 };
 
@@ -27,8 +27,8 @@ class Sampler {
   explicit Sampler(const SamplingParams& params);
 
   // Greedy: the largest logit, the smallest id on a tie. Else top-k, then top-p, then min-p, then
-  // temperature, in the order and with the definitions of the public tools. Nothing if a logit is NaN or
-  // +inf, or all are -inf.
+  // temperature, in the order and with the definitions of the public tools. Nothing if a logit is
+  // NaN or +inf, or all are -inf.
   std::optional<TokenId> sample(std::span<const float> logits);
 
  private:

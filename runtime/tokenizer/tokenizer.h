@@ -1,4 +1,5 @@
-// Text to token ids and back, from the vocabulary inside a GGUF file. Thread-safe after construction.
+// Text to token ids and back, from the vocabulary inside a GGUF file. Thread-safe after
+// construction.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,14 @@ using TokenId = std::int32_t;
 inline constexpr TokenId kNoToken = -1;
 
 // GGUF tokenizer.ggml.token_type.
-enum class TokenKind : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+enum class TokenKind : std::uint8_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 struct EncodeOptions {
   bool add_bos = true;        // prepend BOS if the model asks for one
@@ -24,9 +32,9 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  // Chooses by tokenizer.ggml.model ("llama": SentencePiece BPE with scores; "gpt2": byte-level BPE with
-  // merges and the pre-tokenizer named by tokenizer.ggml.pre). Throws Error(bad_model) naming the key for
-  // anything missing, inconsistent or unknown.
+  // Chooses by tokenizer.ggml.model ("llama": SentencePiece BPE with scores; "gpt2": byte-level BPE
+  // with merges and the pre-tokenizer named by tokenizer.ggml.pre). Throws Error(bad_model) naming
+  // the key for anything missing, inconsistent or unknown.
   static std::unique_ptr<Tokenizer> load(const GgufFile& file);
   virtual ~Tokenizer() = default;
 
@@ -51,8 +59,9 @@ class Tokenizer {
 
  protected:
   Tokenizer() = default;
-  // Encodes a stretch of text with no special tokens in it. `first`: no text precedes it, so it stands at the
-  // start or right after a special token; that is where the public tools put the space prefix.
+  // Encodes a stretch of text with no special tokens in it. `first`: no text precedes it, so it
+  // stands at the start or right after a special token; that is where the public tools put the
+  // space prefix.
   virtual void encode_text(std::string_view text, bool first, std::vector<TokenId>& out) const = 0;
 
   std::vector<std::string> texts_;
@@ -60,7 +69,8 @@ class Tokenizer {
   TokenId bos_ = kNoToken;
   TokenId eos_ = kNoToken;
   bool add_bos_ = false;
-  bool space_prefix_ = false;  // encode_text puts a space before `first` text; decode takes it away again
+  bool space_prefix_ =
+      false;  // encode_text puts a space before `first` text; decode takes it away again
 
  private:
   friend struct TokenizerLoader;

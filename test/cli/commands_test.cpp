@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "test/cli/process.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"
+#include "test/cli/process.h"
 
 using namespace lockstep::test;
 using nlohmann::json;

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "test/runtime/fake_step_model.h"
 #include "runtime/batch/job.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"
+#include "test/runtime/fake_step_model.h"
 
 using namespace lockstep;
 using namespace lockstep::batch;

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "test/runtime/fake_step_model.h"
 #include "runtime/batch/scheduler.h"
 #include "support/catch.h"
+#include "test/runtime/fake_step_model.h"
 
 using namespace lockstep;
 using namespace lockstep::batch;

@@ -1,4 +1,5 @@
-// The one exception type of loading and building, and the exit codes that the command line makes of it.
+// The one exception type of loading and building, and the exit codes that the command line makes of
+// it.
 #pragma once
 
 #include <stdexcept>
@@ -8,15 +9,15 @@ namespace lockstep {
 
 // Values are the process exit codes of the lockstep command (the sysexits numbers).
 enum class ErrorCode : int {
-  usage = 64,        // bad options or request fields
-  bad_input = 65,    // input data that cannot be used
-  no_input = 66,     // a file that does not exist or cannot be read
-  bad_model = 69,    // a model file that is damaged, inconsistent or not supported
-  internal = 70,     // a defect of ours
-  no_resource = 71,  // memory, threads
+  usage = 64,          // bad options or request fields
+  bad_input = 65,      // input data that cannot be used
+  no_input = 66,       // a file that does not exist or cannot be read
+  bad_model = 69,      // a model file that is damaged, inconsistent or not supported
+  internal = 70,       // a defect of ours
+  no_resource = 71,    // memory, threads
   cannot_create = 73,  // an output that exists already or cannot be made
-  io = 74,           // reading or writing failed half-way
-  interrupted = 75,  // stopped by a signal or a cancel flag; run again to go on
+  io = 74,             // reading or writing failed half-way
+  interrupted = 75,    // stopped by a signal or a cancel flag; run again to go on
 };
 
 class Error : public std::runtime_error {

@@ -8,9 +8,9 @@
 //   session.logits(0);                // f32 [vocabulary] of the first entry that asked for them
 //
 // The library never prints, exits or sets environment variables. Loading and building throw
-// lockstep::Error. The logits of a sequence depend on the model file, the kernel set and that sequence's
-// tokens alone: not on threads, batch mates, chunking or placement.
-// An Engine must not be used in a child of fork(): OpenMP teams do not survive it.
+// lockstep::Error. The logits of a sequence depend on the model file, the kernel set and that
+// sequence's tokens alone: not on threads, batch mates, chunking or placement. An Engine must not
+// be used in a child of fork(): OpenMP teams do not survive it.
 #pragma once
 
 #include <atomic>
@@ -36,15 +36,17 @@ struct Placement;
 }  // namespace topology
 
 struct EngineOptions {
-  unsigned threads = 0;   // 0: the thread budget (affinity mask, cgroup quota, physical cores)
-  std::string isa;        // force an instruction set by name; empty: the LOCKSTEP_ISA variable, else the best
-  bool pin = true;        // one worker per core, unless the user bound OpenMP himself
+  unsigned threads = 0;  // 0: the thread budget (affinity mask, cgroup quota, physical cores)
+  std::string
+      isa;  // force an instruction set by name; empty: the LOCKSTEP_ISA variable, else the best
+  bool pin = true;  // one worker per core, unless the user bound OpenMP himself
 };
 
 // A team of workers. Copies share it. Calls on one Engine must come from one thread at a time.
 class Engine {
  public:
-  // Throws Error(usage) for an unknown instruction set or an absurd thread count, Error(no_resource).
+  // Throws Error(usage) for an unknown instruction set or an absurd thread count,
+  // Error(no_resource).
   static Engine create(const EngineOptions& options);
 
   unsigned threads() const noexcept;            // workers that OpenMP really granted
@@ -77,7 +79,7 @@ struct ModelInfo {
   std::string name;
   std::size_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0;
   std::size_t vocabulary = 0;
-  std::size_t context = 0;           // trained context
+  std::size_t context = 0;  // trained context
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;    // packed, in memory
   std::uint64_t decode_bytes = 0;    // weight bytes read for one token: the figure behind GB/s
@@ -89,7 +91,8 @@ struct ModelInfo {
 class Model {
  public:
   // Throws Error: no_input, bad_model (file, tensor or key, offset, reason), no_resource.
-  static Model load(const Engine& engine, const std::filesystem::path& path, const ModelOptions& options = {});
+  static Model load(const Engine& engine, const std::filesystem::path& path,
+                    const ModelOptions& options = {});
 
   const ModelInfo& info() const noexcept;
   const Tokenizer& tokenizer() const noexcept;
@@ -105,11 +108,11 @@ class Model {
 enum class KvType : std::uint8_t { f16, f32 };
 
 struct SessionOptions {
-  std::size_t context = 0;     // positions per slot; 0: the model's trained context
-  std::size_t slots = 1;       // sequences that can be alive at once
-  std::size_t max_batch = 512; // tokens per evaluate()
+  std::size_t context = 0;      // positions per slot; 0: the model's trained context
+  std::size_t slots = 1;        // sequences that can be alive at once
+  std::size_t max_batch = 512;  // tokens per evaluate()
   KvType kv_type = KvType::f32;
-  bool reference = false;      // scalar row-wise kernels, no fusions: the definition of right
+  bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
 };
 
 // One token to process.
@@ -117,7 +120,7 @@ struct BatchEntry {
   std::int32_t token = 0;
   std::int32_t position = 0;  // 0-based; positions of a slot must be evaluated in order
   std::int32_t slot = 0;
-  bool logits = false;        // want the logits after this token
+  bool logits = false;  // want the logits after this token
 };
 
 struct StepStats {
@@ -133,8 +136,9 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Advances sequences by the tokens of `batch` (1 .. max_batch entries, positions consecutive per slot,
-  // starting where the slot ends). Throws Error(usage) and changes nothing if an entry is out of range.
+  // Advances sequences by the tokens of `batch` (1 .. max_batch entries, positions consecutive per
+  // slot, starting where the slot ends). Throws Error(usage) and changes nothing if an entry is out
+  // of range.
   void evaluate(std::span<const BatchEntry> batch);
   // Logits of the i-th entry of the last batch that asked for them: f32 [vocabulary].
   std::span<const float> logits(std::size_t i) const;
