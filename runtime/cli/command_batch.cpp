@@ -212,20 +212,26 @@ Command add_batch(CLI::App& root) {
   CLI::App* app = root.add_subcommand("batch", "Answer a file of requests, one row for each");
   add_model_option(*app, self->model);
   app->add_option("-i,--input", self->input, "Requests, JSONL (a regular file: it is read twice)")
+      ->type_name("FILE")
       ->required();
-  app->add_option("-o,--output", self->output, "Answers, JSONL; must not exist")->required();
+  app->add_option("-o,--output", self->output, "Answers, JSONL; must not exist")
+      ->type_name("FILE")
+      ->required();
   self->sampling.add_to(*app);
   self->session.add_to(*app);
   app->add_option("--slots", self->slots,
-                  "Sequences computed together, 1 to 512 (default 8); never changes a row")
+                  "Sequences computed together, 1 to 512 (default 8); changes no row")
+      ->type_name("N")
       ->check(whole_number(1, 512));
   self->engine.add_to(*app);
   app->add_flag("--show", self->show, "Show each finished answer on stderr");
   app->add_option("--interval", self->interval,
-                  "Seconds between progress lines where stderr is no terminal (default 10)")
-      ->check(CLI::Range(0.0, 86400.0));
+                  "Between progress lines where stderr is no terminal (default 10)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86400.0).description(""));
   app->add_option("--summary", self->summary,
-                  "Write a summary as JSON to this file; must not exist");
+                  "Write a summary as JSON to this file; must not exist")
+      ->type_name("FILE");
   app->footer(kFooter);
   return {app, [self] { return self->run(); }};
 }

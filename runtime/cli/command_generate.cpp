@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/lockstep.h"
+#include "quant/isa.h"
 #include "runtime/batch/prompt.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
@@ -66,7 +67,9 @@ std::vector<TokenId> Generate::prompt_tokens(const Model& loaded) const {
 
 int Generate::run() const {
   sampling.check();
-  const Engine team = engine.create();
+  EngineArguments arguments = engine;
+  if (reference) arguments.isa = quant::name_of(quant::Isa::scalar);
+  const Engine team = arguments.create();
   const Model loaded = load_model(team, model_path(model));
   const std::vector<TokenId> tokens = prompt_tokens(loaded);
   SessionOptions options = session.resolve(loaded.info(), 1);
@@ -113,12 +116,14 @@ Command add_generate(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("generate", "Continue a prompt or answer a message, as a stream");
   self->prompt_option =
-      app->add_option("PROMPT", self->prompt, "The prompt (default: standard input)");
+      app->add_option("PROMPT", self->prompt, "The prompt (default: standard input)")
+          ->type_name("");
   add_model_option(*app, self->model);
   CLI::Option* chat =
       app->add_flag("--chat", self->chat, "The prompt as a user's message in the chat template");
   self->system_option =
       app->add_option("--system", self->system, "System message to put in front (with --chat)")
+          ->type_name("TEXT")
           ->needs(chat);
   self->sampling.add_to(*app);
   self->session.add_to(*app);
@@ -129,7 +134,7 @@ Command add_generate(CLI::App& root) {
   app->add_flag("--logits-hash", self->logits_hash,
                 "Show on stderr a hash of all logits: equal hashes mean equal bits");
   app->add_flag("--reference", self->reference,
-                "Compute with the slow scalar kernels that define what is right");
+                "Compute with the slow scalar kernels that define what is right, one node a stage");
   app->footer(kFooter);
   return {app, [self] { return self->run(); }};
 }

@@ -45,8 +45,11 @@ Command add_inspect(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("inspect", "Show what a model file holds, or what the machine offers");
   auto* file = app->add_option("FILE", self->file,
-                               "GGUF model file (default: the embedded storyteller model)");
-  app->add_option("-m,--model", self->model, "The same, as an option")->excludes(file);
+                               "GGUF model file (default: the embedded storyteller model)")
+                   ->type_name("");
+  app->add_option("-m,--model", self->model, "The same, as an option")
+      ->type_name("FILE")
+      ->excludes(file);
   app->add_flag("--machine", self->machine, "The machine instead of a model")->excludes(file);
   app->add_flag("--json", self->json, "As one JSON object");
   self->engine.add_to(*app);

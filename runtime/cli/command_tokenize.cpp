@@ -80,7 +80,8 @@ int Tokenize::run() const {
 Command add_tokenize(CLI::App& root) {
   const auto self = std::make_shared<Tokenize>();
   CLI::App* app = root.add_subcommand("tokenize", "Show the token ids of a text");
-  self->text_option = app->add_option("TEXT", self->text, "The text (default: standard input)");
+  self->text_option =
+      app->add_option("TEXT", self->text, "The text (default: standard input)")->type_name("");
   add_model_option(*app, self->model);
   auto* no_bos = app->add_flag("--no-bos", self->no_bos, "Do not put the BOS token in front");
   auto* no_special = app->add_flag("--no-special", self->no_special,

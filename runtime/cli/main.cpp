@@ -15,9 +15,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Runs quantized GGUF language models on CPUs, bit for bit reproducibly: the same model file "
-    "and kernels give\n"
-    "the same output for any number of threads and any batch mates.";
+    "Runs quantized GGUF language models on CPUs, bit for bit reproducibly: the same model file\n"
+    "gives the same output for any number of threads and any batch mates.";
 
 constexpr const char* kFooter = R"(Examples:
   lockstep batch --input requests.jsonl --output answers.jsonl

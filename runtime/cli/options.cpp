@@ -47,14 +47,13 @@ CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
 }
 
 void EngineArguments::add_to(CLI::App& app) {
-  app.add_option(
-         "-t,--threads", threads,
-         "Worker threads; 0 (default): the thread budget, which respects the affinity mask, the\n"
-         "cgroup CPU quota and the number of physical cores (see lockstep inspect --machine)")
+  app.add_option("-t,--threads", threads,
+                 "Worker threads; 0 (default): the thread budget from affinity\n"
+                 "mask, cgroup CPU quota and physical cores (see inspect --machine)")
+      ->type_name("N")
       ->check(whole_number(0, kMaxInt));
-  app.add_option(
-      "--isa", isa,
-      "Force an instruction set by name (default: the variable LOCKSTEP_ISA, else the best)");
+  app.add_option("--isa", isa, "Force an instruction set (default: LOCKSTEP_ISA, else the best)")
+      ->type_name("NAME");
 }
 
 Engine EngineArguments::create() const {
@@ -68,32 +67,38 @@ Engine EngineArguments::create() const {
 
 void SamplingArguments::add_to(CLI::App& app) {
   app.add_option("-n,--max-tokens", max_tokens,
-                 "Tokens to generate at most; 0 (default): as many as fit into the context")
+                 "Tokens to generate at most; 0 (default): what fits the context")
+      ->type_name("N")
       ->check(whole_number(0, kMaxInt));
-  app.add_option(
-      "--temperature", params.temperature,
-      "Sampling temperature, 0 to 100; 0 (default) is greedy: always the likeliest token");
-  app.add_option("--top-k", params.top_k, "Sample from the k likeliest tokens; 0 (default): off")
+  app.add_option("--temperature", params.temperature,
+                 "0 to 100; 0 (default) is greedy: always the likeliest token")
+      ->type_name("T");
+  app.add_option("--top-k", params.top_k, "Sample from the K likeliest tokens; 0 (default): off")
+      ->type_name("K")
       ->check(whole_number(0, kMaxInt));
-  app.add_option(
-      "--top-p", params.top_p,
-      "Sample from the likeliest tokens that hold this probability, above 0 to 1 (default 1: off)");
-  app.add_option(
-      "--min-p", params.min_p,
-      "Drop tokens less likely than this share of the likeliest, 0 to 1 (default 0: off)");
+  app.add_option("--top-p", params.top_p,
+                 "Sample from the likeliest tokens that hold this share of the\n"
+                 "probability, above 0 to 1; 1 (default): off")
+      ->type_name("P");
+  app.add_option("--min-p", params.min_p,
+                 "Drop tokens less likely than this share of the likeliest,\n"
+                 "0 to 1; 0 (default): off")
+      ->type_name("P");
   app.add_option("--seed", params.seed, "Seed of all random draws (default 0)")
+      ->type_name("N")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
 }
 
 void SessionArguments::add_to(CLI::App& app) {
   app.add_option(
          "-c,--ctx", context,
-         fmt::format(
-             "Context: tokens of prompt and answer together; 0 (default): what the model was\n"
-             "trained with, at most {}",
-             kDefaultContextLimit))
+         fmt::format("Context, tokens of prompt and answer together; 0 (default): what the\n"
+                     "model was trained with, at most {}",
+                     kDefaultContextLimit))
+      ->type_name("N")
       ->check(whole_number(0, kMaxInt));
-  app.add_option("--kv-type", kv_type, "Number format of the key/value cache: f32 (default) or f16")
+  app.add_option("--kv-type", kv_type, "Key/value cache in f32 (default) or f16")
+      ->type_name("TYPE")
       ->check(CLI::IsMember({"f32", "f16"}));
 }
 
@@ -107,7 +112,8 @@ SessionOptions SessionArguments::resolve(const ModelInfo& model, std::size_t slo
 }
 
 void add_model_option(CLI::App& app, std::string& path) {
-  app.add_option("-m,--model", path, "GGUF model file (default: the embedded storyteller model)");
+  app.add_option("-m,--model", path, "GGUF model file (default: the embedded storyteller model)")
+      ->type_name("FILE");
 }
 
 std::filesystem::path model_path(const std::string& given) {

@@ -12,7 +12,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::size_t kBarWidth = 24;
+constexpr std::size_t kBarWidth = 12;
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
@@ -51,7 +51,7 @@ std::string progress_text(const batch::JobStats& stats, double seconds, bool bar
   const double rows = static_cast<double>(stats.rows);
   const double left = static_cast<double>(stats.total - std::min(stats.rows, stats.total));
   const std::string eta = stats.rows == 0 ? "?" : duration(seconds * left / rows);
-  return fmt::format("{}{}/{} rows{}, {} rows/s, prompt {} tok/s, output {} tok/s, ETA {}",
+  return fmt::format("{}{}/{} rows{}, {} rows/s, prompt {}, output {} tok/s, ETA {}",
                      bar ? draw_bar(stats.rows, stats.total) : "", stats.rows, stats.total,
                      stats.errors == 0 ? "" : fmt::format(" ({} errors)", stats.errors),
                      short_number(rate(rows, seconds)),

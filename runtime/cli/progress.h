@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-// "[=======>      ] 12/32 rows, 3.1 rows/s, prompt 420 tok/s, output 310 tok/s, ETA 6 s", without
+// "[====>       ] 12/32 rows, 3.10 rows/s, prompt 420, output 310 tok/s, ETA 7 s", without
 // the bar for a log. `seconds`: since the job began.
 std::string progress_text(const batch::JobStats& stats, double seconds, bool bar);
 
