@@ -9,7 +9,10 @@
 
 #include "quant/formats/dense.h"
 #include "quant/formats/q4_0.h"
+#include "quant/formats/q4_1.h"
 #include "quant/formats/q4_k.h"
+#include "quant/formats/q5_0.h"
+#include "quant/formats/q5_1.h"
 #include "quant/formats/q6_k.h"
 #include "quant/formats/q8_0.h"
 #include "quant/formats/q8_k.h"
@@ -35,9 +38,12 @@ constexpr FormatTraits kFormats[] = {
     {Format::f16, "F16", 1, 2, kDense, dense::decode_f16, dense::encode_f16, nullptr, nullptr},
     {Format::q4_0, "Q4_0", q4_0::kValues, q4_0::kBytes, kBy32, q4_0::decode, q4_0::encode,
      q4_0::vec_dot, q4_0::first_bad_scale},
-    layout_only(Format::q4_1, "Q4_1", 32, 20, kBy32),
-    layout_only(Format::q5_0, "Q5_0", 32, 22, kBy32),
-    layout_only(Format::q5_1, "Q5_1", 32, 24, kBy32),
+    {Format::q4_1, "Q4_1", q4_1::kValues, q4_1::kBytes, kBy32, q4_1::decode, q4_1::encode,
+     q4_1::vec_dot, q4_1::first_bad_scale},
+    {Format::q5_0, "Q5_0", q5_0::kValues, q5_0::kBytes, kBy32, q5_0::decode, q5_0::encode,
+     q5_0::vec_dot, q5_0::first_bad_scale},
+    {Format::q5_1, "Q5_1", q5_1::kValues, q5_1::kBytes, kBy32, q5_1::decode, q5_1::encode,
+     q5_1::vec_dot, q5_1::first_bad_scale},
     {Format::q8_0, "Q8_0", q8_0::kValues, q8_0::kBytes, kBy32, q8_0::decode, q8_0::encode,
      q8_0::vec_dot, q8_0::first_bad_scale},
     layout_only(Format::q8_1, "Q8_1", 32, 36, kBy32),

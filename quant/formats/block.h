@@ -64,6 +64,21 @@ inline float signed_extreme(const float* values, std::size_t n) noexcept {
   return extreme;
 }
 
+struct Range {
+  float min, max;
+};
+
+// The smallest and the largest value; both NaN if any value is NaN or infinite, as above.
+inline Range range_of(const float* values, std::size_t n) noexcept {
+  Range range{values[0], values[0]};
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!std::isfinite(values[i])) return {NAN, NAN};
+    if (values[i] < range.min) range.min = values[i];
+    if (values[i] > range.max) range.max = values[i];
+  }
+  return range;
+}
+
 // 1 / scale, or 0 where that is no finite number: a zero or subnormal scale encodes zeros.
 inline float inverse_or_zero(float scale) noexcept {
   const float inverse = 1.0f / scale;

@@ -148,6 +148,47 @@ TEST_CASE("formats: a Q4_0 block by hand") {
   CHECK(decode(Format::q4_0, block)[16] == 3.5f);
 }
 
+TEST_CASE("formats: a Q4_1 block by hand") {
+  Block block(20);  // all zero
+  set_half(block, 0, 0.5f);
+  set_half(block, 2, -3.0f);
+  set(block, 4, 0xf1);   // value 0: 1, value 16: 15
+  set(block, 19, 0x80);  // value 15: 0; value 31: 8
+  const std::vector<float> values = decode(Format::q4_1, block);
+  CHECK(values[0] == 0.5f * 1 - 3);
+  CHECK(values[16] == 0.5f * 15 - 3);
+  CHECK(values[31] == 0.5f * 8 - 3);
+  CHECK(std::count(values.begin(), values.end(), -3.0f) == 29);
+}
+
+TEST_CASE("formats: a Q5_0 block by hand") {
+  Block block(22);
+  set_half(block, 0, -2.0f);
+  for (std::size_t i = 2; i < 6; ++i) set(block, i, 0xff);  // with no other bit: 16 - 16 = 0
+  set(block, 2, 0xfe);                                      // value 0 loses its fifth bit
+  set(block, 4, 0xfd);                                      // and so does value 17
+  set(block, 6, 0x53);   // value 0: 3 - 16, value 16: 16 + 5 - 16
+  set(block, 7, 0xf0);   // value 17: 15 - 16
+  set(block, 21, 0xf1);  // value 15: 1, value 31: 15
+  CHECK(nonzero(decode(Format::q5_0, block)) == "0=26 15=-2 16=-10 17=2 31=-30 ");
+}
+
+TEST_CASE("formats: a Q5_1 block by hand") {
+  Block block(24);
+  set_half(block, 0, 2.0f);
+  set_half(block, 2, 0.0f);
+  set(block, 4, 0x01);   // fifth bit of value 0
+  set(block, 7, 0x80);   // and of value 31
+  set(block, 8, 0x53);   // value 0: 16 + 3, value 16: 5
+  set(block, 23, 0xf1);  // value 15: 1, value 31: 16 + 15
+  CHECK(nonzero(decode(Format::q5_1, block)) == "0=38 15=2 16=10 31=62 ");
+  set_half(block, 2, -10.0f);
+  const std::vector<float> values = decode(Format::q5_1, block);
+  CHECK(values[16] == 0.0f);
+  CHECK(values[31] == 52.0f);
+  CHECK(std::count(values.begin(), values.end(), -10.0f) == 28);
+}
+
 TEST_CASE("formats: a Q8_0 block by hand") {
   Block block(34);
   set_half(block, 0, 2.0f);
@@ -229,12 +270,23 @@ TEST_CASE("formats: encoding by hand") {
   values[2] = -127.0f;
   values[3] = 2.5f;  // half away from zero
   CHECK(nonzero(decode(Format::q8_0, encode(Format::q8_0, values))) == "1=4 2=-127 3=3 16=7 ");
+  values[2] = -16.0f;  // extreme: q = 0, scale 1; 2.5 rounds up
+  CHECK(nonzero(decode(Format::q5_0, encode(Format::q5_0, values))) == "1=4 2=-16 3=3 16=7 ");
+  values[31] = 16.0f;  // would be 32: the largest is 31
+  CHECK(nonzero(decode(Format::q5_0, encode(Format::q5_0, values))) == "1=4 2=-16 3=3 16=7 31=15 ");
+  values[2] = -5.0f;  // with 10 as the largest, 4-bit steps of 1
+  values[3] = 0.5f;   // a half is rounded up
+  values[31] = 10.0f;
+  CHECK(nonzero(decode(Format::q4_1, encode(Format::q4_1, values))) == "1=4 2=-5 3=1 16=7 31=10 ");
+  values[31] = 26.0f;  // 5-bit steps of 1
+  CHECK(nonzero(decode(Format::q5_1, encode(Format::q5_1, values))) == "1=4 2=-5 3=1 16=7 31=26 ");
 }
 
 TEST_CASE("formats: encoding hostile values") {
   constexpr float kMax = std::numeric_limits<float>::max();
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (const Format format : {Format::q4_0, Format::q8_0, Format::q8_k}) {
+  for (const Format format :
+       {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0, Format::q8_k}) {
     const FormatTraits& traits = quant::traits(format);
     CAPTURE(traits.name);
     const std::size_t n = traits.block_values;
@@ -253,6 +305,11 @@ TEST_CASE("formats: encoding hostile values") {
       CHECK(traits.first_bad_scale(block.data(), 1) == 1);
       CHECK(traits.first_bad_scale(block.data() + 2 * traits.block_bytes, 1) == 1);
     }
+    // A range that no f32 holds makes the block bad too, unless it is stored as no range.
+    std::vector<float> extremes(n, kMax);
+    extremes[1] = -kMax;
+    const Block wide = encode(format, extremes);
+    CHECK(traits.first_bad_scale(wide.data(), 1) == (format == Format::q8_k ? 1 : 0));
     // The largest finite values: an f16 scale overflows and says so, an f32 scale does not.
     const Block block = encode(format, std::vector<float>(n, kMax));
     CHECK(traits.first_bad_scale(block.data(), 1) == (format == Format::q8_k ? 1 : 0));

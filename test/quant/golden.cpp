@@ -100,6 +100,9 @@ TEST_CASE("golden: encoding is byte for byte the reference's") {
     CHECK(first_difference(blocks.data(), golden[expected].data, bytes) == bytes);
   };
   check("q4_0", "rows", "q4_0");
+  check("q4_1", "rows", "q4_1");
+  check("q5_0", "rows", "q5_0");
+  check("q5_1", "rows", "q5_1");
   check("q8_0", "rows", "q8_0");
   check("q8_0", "activations", "activations.q8_0.bytes");
   check("q8_k", "activations", "activations.q8_k.bytes");

@@ -131,14 +131,15 @@ TEST_CASE("model: tensors that are missing, too many or of another shape are nam
 }
 
 TEST_CASE("model: formats that cannot be computed with are refused by name") {
-  Refusals refusals(Format::q8_0);
+  Refusals refusals(Format::q4_k);
   refusals.expect(
       [](LooseFile& file) {
         LooseTensor& tensor = file.tensor("blk.0.ffn_up.weight");
-        tensor.format = Format::q5_0;
-        tensor.bytes.resize(quant::bytes_of(Format::q5_0, 64 * 96));
+        tensor.format = Format::iq2_xxs;
+        REQUIRE(quant::traits(tensor.format).decode == nullptr);
+        tensor.bytes.resize(quant::bytes_of(tensor.format, tensor.dims[0] * tensor.dims[1]));
       },
-      {"blk.0.ffn_up.weight", "Q5_0"});
+      {"blk.0.ffn_up.weight", "IQ2_XXS"});
 }
 
 TEST_CASE("model: a block scale that is not finite is found while loading") {
