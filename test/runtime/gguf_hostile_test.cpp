@@ -16,6 +16,7 @@
 #include "runtime/gguf_layout.h"
 #include "support/catch.h"
 #include "support/gguf_builder.h"
+#include "support/temp_dir.h"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -268,7 +269,7 @@ TEST_CASE("bad metadata is refused by its key") { check_all(bad_entries()); }
 TEST_CASE("bad tensors are refused by their name") { check_all(bad_tensors()); }
 
 TEST_CASE("what is no file is no input, not a bad model") {
-  TemporaryFolder folder;
+  TempDir folder;
   const auto code = [](const std::filesystem::path& path) {
     try {
       (void)GgufFile::open(path);

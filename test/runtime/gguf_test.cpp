@@ -12,6 +12,7 @@
 #include "support/catch.h"
 #include "support/gguf_builder.h"
 #include "support/shared.h"
+#include "support/temp_dir.h"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -88,7 +89,7 @@ void check_refused(Call call, const std::string& phrase) {
 }  // namespace
 
 TEST_CASE("every metadata type survives writing and reading") {
-  TemporaryFolder folder;
+  TempDir folder;
   const std::vector<MetadataEntry> entries = every_value();
   GgufWriter writer;
   for (const MetadataEntry& entry : entries) writer.add(entry.key, entry.value);
@@ -112,7 +113,7 @@ TEST_CASE("every metadata type survives writing and reading") {
 
 TEST_CASE("tensors survive writing and reading, at every alignment") {
   const std::uint32_t alignment = GENERATE(8u, 16u, 32u, 64u, 4096u);
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   writer.add("general.alignment", scalar(MetadataType::u32, std::uint64_t{alignment}));
   struct Case {
@@ -167,7 +168,7 @@ TEST_CASE("tensors survive writing and reading, at every alignment") {
 }
 
 TEST_CASE("reading outside of a tensor is refused, also where the sum wraps") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   writer.add_tensor("a", quant::Format::f32, {4}, pattern(16, 0));
   writer.add_tensor("b", quant::Format::f32, {4}, pattern(16, 1));
@@ -184,7 +185,7 @@ TEST_CASE("reading outside of a tensor is refused, also where the sum wraps") {
 }
 
 TEST_CASE("tensor bytes can be read by several threads at once") {
-  TemporaryFolder folder;
+  TempDir folder;
   const std::vector<std::byte> bytes = pattern(1u << 20, 5);
   GgufWriter writer;
   writer.add_tensor("a", quant::Format::i8, {1u << 20}, bytes);
@@ -204,7 +205,7 @@ TEST_CASE("tensor bytes can be read by several threads at once") {
 }
 
 TEST_CASE("a moved file keeps reading") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   writer.add_u32("key", 5);
   writer.add_tensor("a", quant::Format::f32, {4}, pattern(16, 0));
@@ -221,7 +222,7 @@ TEST_CASE("a moved file keeps reading") {
 }
 
 TEST_CASE("typed access takes what fits and names the key otherwise") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   for (const MetadataEntry& entry : every_value()) writer.add(entry.key, entry.value);
   writer.add("i32 seven", scalar(MetadataType::i32, std::int64_t{7}));
@@ -286,7 +287,7 @@ TEST_CASE("typed access takes what fits and names the key otherwise") {
 }
 
 TEST_CASE("version 2 files open") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufBuilder builder;
   builder.version = 2;
   builder.u32("a", 7).tensor("t", {8}, 0, 0).fill_data(32);
@@ -298,13 +299,13 @@ TEST_CASE("version 2 files open") {
 }
 
 TEST_CASE("a file without tensors needs no data, not even the padding") {
-  TemporaryFolder folder;
+  TempDir folder;
   write_file(folder.path() / "file", GgufBuilder{}.u32("a", 7).header());
   CHECK(GgufFile::open(folder.path() / "file").tensors().empty());
 }
 
 TEST_CASE("a zero-size tensor at the very end needs no byte") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufBuilder builder;
   builder.tensor("a", {9}, 0, 0).tensor("z", {0}, 0, 64).fill_data(36);
   write_file(folder.path() / "file", builder.file());

@@ -5,6 +5,7 @@
 #include "lockstep/error.h"
 #include "support/catch.h"
 #include "support/gguf_builder.h"
+#include "support/temp_dir.h"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -101,7 +102,7 @@ TEST_CASE("the writer refuses what the reader would") {
                "has no source");
 
   // Nothing of all that has left a trace.
-  TemporaryFolder folder;
+  TempDir folder;
   writer.write(folder.path() / "file");
   const GgufFile file = GgufFile::open(folder.path() / "file");
   CHECK(file.metadata().size() == 1);
@@ -117,7 +118,7 @@ TEST_CASE("sizes that overflow together are refused") {
 }
 
 TEST_CASE("tensor data is asked for in order, in whole blocks of at most 1 MiB") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   std::uint64_t expected = 0;
   std::size_t pieces = 0;
@@ -136,7 +137,7 @@ TEST_CASE("tensor data is asked for in order, in whole blocks of at most 1 MiB")
 }
 
 TEST_CASE("a failed write leaves the old file and nothing else") {
-  TemporaryFolder folder;
+  TempDir folder;
   write_file(folder.path() / "file", "old");
   GgufWriter writer;
   writer.add_tensor("t", Format::f32, {1000}, [](std::uint64_t, std::span<std::byte>) {
@@ -153,7 +154,7 @@ TEST_CASE("a failed write leaves the old file and nothing else") {
 }
 
 TEST_CASE("an output that cannot be made is reported as such") {
-  TemporaryFolder folder;
+  TempDir folder;
   std::filesystem::create_directory(folder.path() / "folder");
   for (const char* name : {"missing/file", "folder"}) {
     INFO(name);

@@ -10,6 +10,7 @@
 #include "runtime/printable.h"
 #include "support/catch.h"
 #include "support/gguf_builder.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 using namespace lockstep;
@@ -42,7 +43,7 @@ std::vector<std::size_t> line_ends(const std::string& text, const std::string& t
 }  // namespace
 
 TEST_CASE("inspect shows a model's numbers") {
-  TemporaryFolder folder;
+  TempDir folder;
   write_tiny_model(folder.path() / "tiny.gguf", Format::q8_0);
   const GgufFile file = GgufFile::open(folder.path() / "tiny.gguf");
   // Embedding and output 300 x 64 each; per layer q, o 64 x 64, k, v 32 x 64, gate, up, down 96
@@ -86,7 +87,7 @@ TEST_CASE("inspect shows a model's numbers") {
 }
 
 TEST_CASE("inspect shows hostile strings harmlessly") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter writer;
   writer.add_string("general.name", "a\x1b[2Jb\r\n\xff\xc3 end");
   writer.add_string("k\xfe\xff", std::string(5000, 'x'));
@@ -119,7 +120,7 @@ TEST_CASE("inspect shows hostile strings harmlessly") {
 }
 
 TEST_CASE("a file without anything can be inspected") {
-  TemporaryFolder folder;
+  TempDir folder;
   GgufWriter{}.write(folder.path() / "file");
   const GgufFile file = GgufFile::open(folder.path() / "file");
   holds(cli::inspect_text(file), "architecture  (none)");

@@ -5,6 +5,7 @@
 
 #include "support/catch.h"
 #include "support/gguf_builder.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 using namespace lockstep;
@@ -12,7 +13,7 @@ using namespace lockstep::test;
 using lockstep::quant::Format;
 
 TEST_CASE("a random model is the same for the same seed, in every format") {
-  TemporaryFolder folder;
+  TempDir folder;
   for (const perf::RandomFormat& random : perf::kRandomFormats) {
     INFO(quant::traits(random.format).name);
     write_tiny_model(folder.path() / "a", random.format, 7);
@@ -31,7 +32,7 @@ TEST_CASE("a random model is the same for the same seed, in every format") {
 }
 
 TEST_CASE("random weights decode to mean 0 and standard deviation 1 / sqrt(columns)") {
-  TemporaryFolder folder;
+  TempDir folder;
   for (const perf::RandomFormat& random : perf::kRandomFormats) {
     INFO(quant::traits(random.format).name);
     write_tiny_model(folder.path() / "model", random.format);
@@ -87,7 +88,7 @@ TEST_CASE("the vocabulary has every byte, different pieces and falling scores") 
 }
 
 TEST_CASE("impossible shapes are refused") {
-  TemporaryFolder folder;
+  TempDir folder;
   const auto refused = [&](auto change, Format format = Format::q8_0) {
     perf::LlamaShape shape = tiny_shape(format);
     change(shape);

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/temp_dir.h"
+
 namespace lockstep::test {
 
 // Little-endian fields, one after another. `bytes` may be edited in between.
@@ -101,27 +103,6 @@ class GgufBuilder {
  private:
   std::vector<std::string> entries_;
   std::vector<std::string> tensors_;
-};
-
-// A folder that disappears with its contents.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 inline void write_file(const std::filesystem::path& path, std::string_view bytes) {

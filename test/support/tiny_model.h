@@ -1,7 +1,7 @@
 // A tiny random model file for tests: a `llama` of two layers in any format that can be made
 // randomly.
 //
-//   TemporaryFolder folder;
+//   TempDir folder;
 //   write_tiny_model(folder.path() / "model.gguf", tiny_shape(Format::q4_0), Format::q4_0);
 #pragma once
 
