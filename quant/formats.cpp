@@ -8,6 +8,8 @@
 #include <bit>
 
 #include "quant/formats/dense.h"
+#include "quant/formats/iq4_nl.h"
+#include "quant/formats/iq4_xs.h"
 #include "quant/formats/q4_0.h"
 #include "quant/formats/q4_1.h"
 #include "quant/formats/q4_k.h"
@@ -63,10 +65,12 @@ constexpr FormatTraits kFormats[] = {
     layout_only(Format::iq2_xs, "IQ2_XS", 256, 74, kBy256),
     layout_only(Format::iq3_xxs, "IQ3_XXS", 256, 98, kBy256),
     layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
-    layout_only(Format::iq4_nl, "IQ4_NL", 32, 18, kBy32),
+    {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
+     iq4_nl::vec_dot, iq4_nl::first_bad_scale},
     layout_only(Format::iq3_s, "IQ3_S", 256, 110, kBy256),
     layout_only(Format::iq2_s, "IQ2_S", 256, 82, kBy256),
-    layout_only(Format::iq4_xs, "IQ4_XS", 256, 136, kBy256),
+    {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode, nullptr,
+     iq4_xs::vec_dot, iq4_xs::first_bad_scale},
     layout_only(Format::i8, "I8", 1, 1, kDense),
     layout_only(Format::i16, "I16", 1, 2, kDense),
     layout_only(Format::i32, "I32", 1, 4, kDense),

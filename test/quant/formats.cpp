@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quant/format.h"
@@ -235,6 +236,35 @@ TEST_CASE("formats: a Q6_K block by hand") {
   CHECK(values[97] == (4 + 48 - 32.0f) * 7);
   CHECK(values[255] == (15 - 32.0f) * -128);
   CHECK(values[254] == -32.0f * -128);
+}
+
+TEST_CASE("formats: the levels of IQ4_NL and an IQ4_XS block by hand") {
+  Block small(18);
+  set_half(small, 0, 2.0f);
+  for (unsigned i = 0; i < 16; ++i) set(small, 2 + i, i | ((15 - i) << 4));
+  const std::vector<float> levels = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+  const std::vector<float> values = decode(Format::iq4_nl, small);
+  for (std::size_t i = 0; i < 16; ++i) {
+    CHECK(values[i] == 2 * levels[i]);
+    CHECK(values[31 - i] == 2 * levels[i]);
+  }
+  Block block(136);  // every index 0: level -127
+  set_half(block, 0, 0.5f);
+  set(block, 2, 0xaa);                // high bits of scales 0 to 3: 2, so all 32 - 32 = 0
+  set(block, 3, 0x6a);                // of scales 4 to 7: 2, 2, 2, 1
+  set(block, 4, 0x30);                // scale 1: 3
+  set(block, 7, 0xf0);                // scale 7: 15 + 16 - 32
+  set(block, 8 + 16, 0xf8);           // group 1: value 0 level 1, value 16 level 113
+  set(block, 8 + 7 * 16 + 15, 0x9f);  // group 7: value 15 level 113, value 31 level 13
+  const std::vector<float> wide = decode(Format::iq4_xs, block);
+  CHECK(wide[32] == 0.5f * 3 * 1);
+  CHECK(wide[33] == 0.5f * 3 * -127);
+  CHECK(wide[48] == 0.5f * 3 * 113);
+  CHECK(wide[224 + 15] == 0.5f * -1 * 113);
+  CHECK(wide[224 + 31] == 0.5f * -1 * 13);
+  CHECK(wide[224] == 0.5f * 127);
+  CHECK(std::count(wide.begin(), wide.end(), 0.0f) == 6 * 32);
 }
 
 TEST_CASE("formats: a Q8_K block by hand") {
