@@ -21,13 +21,16 @@ inline bool same_float(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
-// Upper bytes of the f16 scales in a block, found by asking the format which bytes make a block
+// As the upper byte of an f16, and as any scale of 8 bits: NaN.
+inline constexpr std::byte kBadScale{0xff};
+
+// The upper bytes of the scales in a block, found by asking the format which bytes make a block
 // bad.
 inline std::vector<std::size_t> scale_bytes(const quant::FormatTraits& format) {
   std::vector<std::size_t> found;
-  for (std::size_t i = 1; i < format.block_bytes; ++i) {
+  for (std::size_t i = 0; i < format.block_bytes; ++i) {
     std::vector<std::byte> block(format.block_bytes);
-    block[i] = std::byte{0x7e};
+    block[i] = kBadScale;
     if (format.first_bad_scale(block.data(), 1) == 0) found.push_back(i);
   }
   return found;
@@ -64,7 +67,7 @@ inline std::vector<std::byte> make_weights(const quant::FormatTraits& format, st
   for (std::size_t b = 0; b < blocks; ++b) {
     for (const std::size_t at : scales) {
       std::byte& upper = bytes[b * format.block_bytes + at];
-      // Clearing one exponent bit makes any f16 finite.
+      // Clearing one exponent bit makes any f16 finite, any E4M3 too, and any E8M0 at most 2^64.
       upper = kind == Weights::random ? upper & std::byte{0xbf} : std::byte{0x1c};
     }
   }

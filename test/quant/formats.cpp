@@ -199,6 +199,47 @@ TEST_CASE("formats: a Q8_0 block by hand") {
   CHECK(nonzero(decode(Format::q8_0, block)) == "0=-256 1=254 31=-2 ");
 }
 
+TEST_CASE("formats: a Q2_K block by hand") {
+  Block block(84);
+  set_half(block, 80, 2.0f);
+  set_half(block, 82, 0.5f);
+  set(block, 0, 0x43);             // group 0: scale 3, minimum 4
+  set(block, 3, 0x0f);             // group 3: scale 15
+  set(block, 15, 0xf1);            // group 15: scale 1, minimum 15
+  set(block, 16, 0x02);            // value 0: 2
+  set(block, 16 + 31, 0x0c);       // value 32 + 31: 3, the last of group 3
+  set(block, 16 + 32, 0xc0);       // value 128 + 96: 3, in group 14, whose scale is 0
+  set(block, 16 + 32 + 16, 0x40);  // value 128 + 96 + 16: 1, the first of group 15
+  const std::vector<float> values = decode(Format::q2_k, block);
+  CHECK(values[0] == 2.0f * 3 * 2 - 0.5f * 4);
+  CHECK(values[1] == -2.0f);
+  CHECK(values[63] == 2.0f * 15 * 3);
+  CHECK(values[240] == 2.0f * 1 * 1 - 0.5f * 15);
+  CHECK(values[241] == -7.5f);
+  CHECK(std::count(values.begin(), values.end(), 0.0f) == 256 - 16 - 1 - 16);
+}
+
+TEST_CASE("formats: a Q3_K block by hand") {
+  Block block(110);
+  for (std::size_t i = 0; i < 32; ++i) set(block, i, 0xff);  // third bits: 4 + 0 - 4 = 0
+  set_half(block, 108, 2.0f);
+  set(block, 96 + 0, 0x01);   // scale 0: low 1; scale 8: low 0
+  set(block, 96 + 8, 0x03);   // scale 0: high 3, so 49 - 32 = 17; scales 4, 8, 12: -32
+  set(block, 96 + 7, 0xa5);   // scale 7: low 5; scale 15: low 10
+  set(block, 96 + 11, 0xc4);  // scale 3: 0 - 32; 7: 1; 11: 0; 15: 3
+  set(block, 0, 0xde);        // values 0 and 128 + 32 lose their third bit
+  set(block, 31, 0x7f);       // value 255 too
+  set(block, 32, 0x01);       // value 0: 1 - 4
+  set(block, 64, 0x08);       // value 128 + 32: 2 - 4, in group 10
+  set(block, 32 + 31, 0xc0);  // value 127: 3, in group 7
+  const std::vector<float> values = decode(Format::q3_k, block);
+  CHECK(values[0] == 2.0f * 17 * -3);
+  CHECK(values[160] == 2.0f * -32 * -2);
+  CHECK(values[127] == 2.0f * (5 + 16 - 32) * 3);
+  CHECK(values[255] == 2.0f * (10 + 48 - 32) * -4);
+  CHECK(std::count(values.begin(), values.end(), 0.0f) == 256 - 4);
+}
+
 TEST_CASE("formats: a Q4_K block by hand") {
   Block block(144);
   set_half(block, 0, 1.0f);
@@ -214,6 +255,27 @@ TEST_CASE("formats: a Q4_K block by hand") {
   CHECK(values[32 + 8] == -2.0f);
   CHECK(values[160] == 33 * 11 - 0.5f * 18);
   CHECK(values[161] == -9.0f);
+  CHECK(std::count(values.begin(), values.end(), 0.0f) == 256 - 64);
+}
+
+TEST_CASE("formats: a Q5_K block by hand") {
+  Block block(176);
+  set_half(block, 0, 1.0f);
+  set_half(block, 2, 0.5f);
+  set(block, 4 + 1, 0x80 | 3);      // scale 1 = 3; upper bits of scale 5: 2
+  set(block, 4 + 4 + 1, 0x40 | 4);  // minimum 1 = 4; upper bits of minimum 5: 1
+  set(block, 4 + 8 + 1, 0x21);      // scale 5 = 1 + 2 * 16 = 33, minimum 5 = 2 + 1 * 16 = 18
+  set(block, 16 + 7, 0x02);         // fifth bit of value 7 of group 1
+  set(block, 16 + 31, 0x20);        // and of value 31 of group 5
+  set(block, 48 + 7, 0x5a);         // group 0 value 7 = 10, group 1 value 7 = 16 + 5
+  set(block, 48 + 2 * 32, 0xb0);    // group 5 value 0 = 11
+  const std::vector<float> values = decode(Format::q5_k, block);
+  CHECK(values[7] == 0.0f);  // scale 0 = 0, minimum 0 = 0
+  CHECK(values[32 + 7] == 3 * 21 - 0.5f * 4);
+  CHECK(values[32 + 8] == -2.0f);
+  CHECK(values[160] == 33 * 11 - 0.5f * 18);
+  CHECK(values[161] == -9.0f);
+  CHECK(values[191] == 33 * 16 - 0.5f * 18);
   CHECK(std::count(values.begin(), values.end(), 0.0f) == 256 - 64);
 }
 
@@ -265,6 +327,50 @@ TEST_CASE("formats: the levels of IQ4_NL and an IQ4_XS block by hand") {
   CHECK(wide[224 + 31] == 0.5f * -1 * 13);
   CHECK(wide[224] == 0.5f * 127);
   CHECK(std::count(wide.begin(), wide.end(), 0.0f) == 6 * 32);
+}
+
+TEST_CASE("formats: 4-bit floats with power-of-two and with small float scales by hand") {
+  const std::vector<float> codes = {0, 0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                    0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+  Block block(17);
+  for (unsigned i = 0; i < 16; ++i) set(block, 1 + i, i | ((15 - i) << 4));
+  const std::pair<unsigned, float> powers[] = {{0, 0x1p-127f}, {1, 0x1p-126f}, {2, 0x1p-125f},
+                                               {127, 1.0f},    {128, 2.0f},    {251, 0x1p124f}};
+  for (const auto& [code, scale] : powers) {
+    CAPTURE(code);
+    set(block, 0, code);
+    const std::vector<float> values = decode(Format::mxfp4, block);
+    for (std::size_t i = 0; i < 16; ++i) {
+      CHECK(values[i] == scale * codes[i]);
+      CHECK(values[31 - i] == scale * codes[i]);
+    }
+    CHECK(quant::traits(Format::mxfp4).first_bad_scale(block.data(), 1) == 1);
+  }
+  set(block, 0, 255);  // the one NaN
+  CHECK(quant::traits(Format::mxfp4).first_bad_scale(block.data(), 1) == 0);
+  CHECK(std::isnan(decode(Format::mxfp4, block)[7]));
+
+  Block groups(36);
+  set(groups, 0, 0x01);       // the smallest: 2^-9
+  set(groups, 1, 0x38);       // 1
+  set(groups, 2, 0x7e);       // the largest: 448
+  set(groups, 3, 0x0b);       // 2^-6 * (1 + 3/8)
+  set(groups, 4, 0x07);       // group 0: value 0 = 6
+  set(groups, 12 + 7, 0xb2);  // group 1: value 7 = 1, value 15 = -1.5
+  set(groups, 20 + 1, 0x70);  // group 2: value 9 = 6
+  set(groups, 28, 0x0a);      // group 3: value 0 = -1
+  std::vector<float> expected(64);
+  expected[0] = 6.0f / 512;
+  expected[16 + 7] = 1;
+  expected[16 + 15] = -1.5f;
+  expected[32 + 9] = 6 * 448;
+  expected[48] = -11.0f / 512;
+  CHECK(decode(Format::nvfp4, groups) == expected);
+  CHECK(quant::traits(Format::nvfp4).first_bad_scale(groups.data(), 1) == 1);
+  set(groups, 3, 0x7f);
+  CHECK(quant::traits(Format::nvfp4).first_bad_scale(groups.data(), 1) == 0);
+  CHECK(std::isnan(decode(Format::nvfp4, groups)[48]));
+  CHECK(decode(Format::nvfp4, groups)[47] == 0.0f);
 }
 
 TEST_CASE("formats: a Q8_K block by hand") {

@@ -3,7 +3,9 @@
 // float64. Rows live in heap blocks of their exact size, so a sanitizer sees any access past the
 // end.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <random>
@@ -332,5 +334,39 @@ TEST_CASE("rows: RMS norm against float64") {
       worst = std::max(worst, ulps(y[i], x[i] * inverse * weight[i]));
     CAPTURE(n);
     CHECK(worst < 8);
+  }
+}
+
+// Equality among the instruction sets of one machine says nothing about another architecture; a
+// number written down here does.
+TEST_CASE("rows: the bits are the same on every architecture") {
+  constexpr std::size_t kN = 2005;
+  std::vector<float> x(kN);
+  std::vector<float> w(kN);
+  for (std::size_t i = 0; i < kN; ++i) {
+    x[i] = static_cast<float>(static_cast<int>(i * 7919 % 4001) - 2000) / 64.0f;
+    w[i] = static_cast<float>(1 + i % 97) / 32.0f;
+  }
+  const quant::IsaSet here = quant::built_isas() & quant::detect_isas();
+  for (const Isa isa : quant::kAllIsas) {
+    if (!here.has(isa)) continue;
+    const RowKernels& rows = quant::row_kernels(isa);
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the bits, word by word
+    const auto add = [&hash](const std::vector<float>& values) {
+      for (const float v : values) hash = (hash ^ std::bit_cast<std::uint32_t>(v)) * 0x100000001b3u;
+    };
+    std::vector<float> y(kN);
+    rows.exp(x.data(), y.data(), kN);
+    add(y);
+    rows.silu(x.data(), y.data(), kN);
+    add(y);
+    rows.gelu(x.data(), y.data(), kN);
+    add(y);
+    rows.rms_norm(x.data(), w.data(), 1e-5f, y.data(), kN);
+    add(y);
+    add({rows.dot_f32(x.data(), w.data(), kN), rows.sum(w.data(), kN), rows.max(x.data(), kN)});
+    add({rows.exp_sum(y.data(), 0.5f, kN)});
+    CAPTURE(quant::name_of(isa), hash);
+    CHECK(hash == 0x6a9b9102912eaf2cu);
   }
 }

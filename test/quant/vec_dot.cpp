@@ -79,7 +79,7 @@ TEST_CASE("vec_dot: a weight scale that is NaN is seen in the result") {
     CHECK(format.first_bad_scale(row.data(), 3) == 3);
     for (const std::size_t at : scale_bytes(format)) {
       auto damaged = row;
-      damaged[format.block_bytes + at] = std::byte{0x7e};
+      damaged[format.block_bytes + at] = kBadScale;
       CHECK(std::isnan(format.vec_dot(damaged.data(), activations.row(0), activations.k)));
       CHECK(format.first_bad_scale(damaged.data(), 3) == 1);
     }
