@@ -62,18 +62,14 @@ inline float vec_dot(const std::byte* row, const ActivationRow& activations,
   float acc = 0;
   for (std::size_t b = 0; b < k / kValues; ++b, row += kBytes) {
     const std::int8_t* y = activations.q + b * kValues;
-    float sum = 0;
-    // Two groups share one activation scale.
-    for (std::size_t pair = 0; pair < kGroups / 2; ++pair) {
-      std::int32_t isum = 0;
-      for (std::size_t j = 2 * pair; j < 2 * pair + 2; ++j, y += kGroup) {
-        std::int32_t products = 0;
-        for (std::size_t i = 0; i < kGroup; ++i) products += quant(row, j, i) * y[i];
-        isum += group_scale(row, j) * products;
-      }
-      sum = std::fma(activations.scale[b * kGroups / 2 + pair], static_cast<float>(isum), sum);
+    std::int32_t isum = 0;
+    for (std::size_t j = 0; j < kGroups; ++j, y += kGroup) {
+      std::int32_t products = 0;
+      for (std::size_t i = 0; i < kGroup; ++i) products += quant(row, j, i) * y[i];
+      isum += group_scale(row, j) * products;
     }
-    acc = std::fma(load_f16(row + kScale), sum, acc);
+    const float scale = load_f16(row + kScale) * activations.scale[b];
+    acc = std::fma(scale, static_cast<float>(isum), acc);
   }
   return acc;
 }
