@@ -2,6 +2,7 @@
 // that each quantized format costs. Needs the shared data set.
 #include <cmath>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -202,7 +203,10 @@ TEST_CASE("golden: an F16 cache stays close to an F32 cache") {
   }
 }
 
-TEST_CASE("golden: quantized formats lose no more against F16 than the reference does") {
+namespace {
+
+// Each format's loss against F16 on the held-out text, beside the reference's own.
+void check_losses(std::initializer_list<const char*> formats, double allowed_ratio) {
   LOCKSTEP_SHARED_OR_SKIP(golden_path, "golden/model_golden.json");
   const nlohmann::json golden = read_golden(golden_path);
   std::ifstream text_file(shared_dir() / "models/storyteller/eval.txt");
@@ -210,7 +214,7 @@ TEST_CASE("golden: quantized formats lose no more against F16 than the reference
   const Engine engine = make_engine(2);
   const Model base = Model::load(engine, shared_dir() / "models/storyteller/storyteller-f16.gguf");
   const std::vector<TokenId> tokens = base.tokenizer().encode(text);
-  for (const char* format : {"q8_0", "q4_0", "q4_k", "q6_k"}) {
+  for (const char* format : formats) {
     const std::string name = std::string("models/storyteller/storyteller-") + format + ".gguf";
     const Model model = Model::load(engine, shared_dir() / name);
     const Loss loss = measure_loss(base, model, tokens);
@@ -220,6 +224,23 @@ TEST_CASE("golden: quantized formats lose no more against F16 than the reference
                 golden["models"][name]["same_top_p"].get<double>());
     INFO(format);
     // The reference prints six digits.
-    REQUIRE(loss.kl <= reference + 0.5e-6);
+    REQUIRE(loss.kl <= allowed_ratio * reference + 0.5e-6);
   }
+}
+
+}  // namespace
+
+TEST_CASE("golden: quantized formats lose no more against F16 than the reference does") {
+  check_losses({"q8_0", "q4_0", "q4_k", "q6_k"}, 1.0);
+}
+
+// The formats without vector kernels take their time.
+TEST_CASE("golden slow: formats on scalar kernels lose no more than the reference does") {
+  check_losses({"q4_1", "q5_k", "q2_k", "iq4_xs"}, 1.0);
+}
+
+// These multiply by the same 8-bit activations as the reference does; the two differ in how a tie
+// is rounded and in the precision of the activations' scales, which moves the loss either way.
+TEST_CASE("golden slow: formats on scalar kernels lose within 2 % of what the reference does") {
+  check_losses({"q5_0", "q5_1", "iq4_nl", "q3_k"}, 1.02);
 }
