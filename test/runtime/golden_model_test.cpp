@@ -235,12 +235,14 @@ TEST_CASE("golden: quantized formats lose no more against F16 than the reference
 }
 
 // The formats without vector kernels take their time.
-TEST_CASE("golden slow: formats on scalar kernels lose no more than the reference does") {
+TEST_CASE("golden slow: formats on scalar kernels lose no more than the reference does",
+          "[.slow]") {
   check_losses({"q4_1", "q5_k", "q2_k", "iq4_xs"}, 1.0);
 }
 
 // These multiply by the same 8-bit activations as the reference does; the two differ in how a tie
 // is rounded and in the precision of the activations' scales, which moves the loss either way.
-TEST_CASE("golden slow: formats on scalar kernels lose within 2 % of what the reference does") {
+TEST_CASE("golden slow: formats on scalar kernels lose within 2 % of what the reference does",
+          "[.slow]") {
   check_losses({"q5_0", "q5_1", "iq4_nl", "q3_k"}, 1.02);
 }
