@@ -16,7 +16,7 @@ namespace lockstep::batch {
 std::vector<TokenId> text_tokens(const Tokenizer& tokenizer, std::string_view text);
 
 // The messages in the model's chat template. A BOS that the template writes itself is not doubled.
-// Throws Error as render_chat does.
+// Throws Error as render_chat does, and Error(bad_model) if there is no template.
 std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, std::string_view chat_template,
                                  std::span<const ChatMessage> messages);
 

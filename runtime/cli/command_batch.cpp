@@ -10,6 +10,7 @@
 
 #include "lockstep/lockstep.h"
 #include "runtime/batch/job.h"
+#include "runtime/batch/prompt.h"
 #include "runtime/batch/session_model.h"
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/commands.h"
@@ -121,7 +122,7 @@ void require_creatable(const std::string& path) {
 // any work.
 void require_chat_template(const Model& model) {
   const ChatMessage probe{"user", "x"};
-  render_chat(model.info().chat_template, {&probe, 1});
+  batch::chat_tokens(model.tokenizer(), model.info().chat_template, {&probe, 1});
 }
 
 std::string team_text(const Engine& engine) {
