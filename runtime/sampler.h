@@ -18,7 +18,7 @@ struct SamplingParams {
   std::uint64_t seed = 0;
 
   // Throws Error(usage) naming the field and its range: temperature in [0, 100], top_k >= 0, top_p
-  // in (0, 1], min_p in [0, 1).
+  // in (0, 1], min_p in [0, 1].
   void check() const;
 };
 
