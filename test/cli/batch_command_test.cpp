@@ -220,12 +220,12 @@ TEST_CASE("an affinity mask of one processor gives one thread, and says so") {
 
 TEST_CASE("a full disk ends the job with whole rows only") {
   Invocation small;
-  small.file_bytes = 1000;
+  small.file_bytes = 2000;  // libomp makes a file of 1024 bytes under the same limit
   const Job job = run_batch(mixed_lines(30), {"--slots", "2"}, small);
   CHECK(job.outcome.code == 74);
   CHECK(mentions(job.outcome, "cannot write"));
   CHECK(job.rows.size() >= 1);
-  CHECK(job.bytes.size() <= 1000);
+  CHECK(job.bytes.size() <= 2000);
   CHECK(job.bytes.back() == '\n');
 }
 
