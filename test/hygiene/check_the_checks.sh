@@ -89,7 +89,7 @@ plant top-level-folder src/a.cpp ''
 planted=("top-level-folder: src/:")
 plant unfinished ops/b.cpp '// TODO: later'
 plant unfinished test/run.sh '# FIXME'
-plant machine-path README.md 'see /work/main/x'
+plant machine-path README.md "see /"work/main/x
 plant machine-path ops/c.cpp '"/home/me/model.gguf"'
 plant file-size ops/d.cpp "$(printf '\\n%.0s' {1..701})"
 plant non-ascii ops/e.cpp '// caf\xc3\xa9'

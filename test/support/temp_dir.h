@@ -14,7 +14,8 @@ namespace lockstep::test {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-").string();
+    pattern.append(6, 'X');  // mkdtemp puts unique characters there
     if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }
