@@ -2,6 +2,7 @@
 // exist: loading, tests, fuzzers and benches all iterate over all_matmul_kernels().
 #include <array>
 
+#include "quant/encode.h"
 #include "quant/kernels.h"
 #include "quant/scalar/kernels.h"
 #if defined(LOCKSTEP_HAS_AVX2)
@@ -73,6 +74,11 @@ const MatmulKernel* find_matmul(Format format, Isa isa) noexcept {
     if (best == nullptr || kernel.isa > best->isa) best = &kernel;
   }
   return best;
+}
+
+Encoder find_encoder(Format format, Isa isa) noexcept {
+  (void)isa;
+  return traits(format).encode;
 }
 
 const RowKernels& row_kernels(Isa isa) noexcept {

@@ -72,8 +72,11 @@ struct FormatTraits {
   // Expands n values (a multiple of block_values) to f32. Null where only the layout is known: such
   // a tensor can be listed, but not computed with.
   void (*decode)(const std::byte* blocks, float* values, std::size_t n) noexcept;
-  // Packs n f32 values; null where encoding is not offered.
-  void (*encode)(const float* values, std::byte* blocks, std::size_t n) noexcept;
+  // Packs n f32 values of one row; null where encoding is not offered. `importance`: n weights of
+  // the squared error of the values (an importance matrix has one per column), all >= 0, or null
+  // where all count alike. This is the plain form; encode.h finds the fast one.
+  void (*encode)(const float* values, const float* importance, std::byte* blocks,
+                 std::size_t n) noexcept;
   // One weight row times one activation row over k values: the definition of right for every kernel
   // (numerics: one accumulator, blocks in order, fma). Null for dense formats and for q8_k.
   float (*vec_dot)(const std::byte* row, const ActivationRow& activations, std::size_t k) noexcept;

@@ -15,7 +15,8 @@ inline void decode_f32(const std::byte* blocks, float* values, std::size_t n) no
   if (n != 0) std::memcpy(values, blocks, n * sizeof(float));
 }
 
-inline void encode_f32(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode_f32(const float* values, const float* /*importance*/, std::byte* blocks,
+                       std::size_t n) noexcept {
   if (n != 0) std::memcpy(blocks, values, n * sizeof(float));
 }
 
@@ -23,7 +24,8 @@ inline void decode_f16(const std::byte* blocks, float* values, std::size_t n) no
   for (std::size_t i = 0; i < n; ++i) values[i] = load_f16(blocks + 2 * i);
 }
 
-inline void encode_f16(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode_f16(const float* values, const float* /*importance*/, std::byte* blocks,
+                       std::size_t n) noexcept {
   for (std::size_t i = 0; i < n; ++i) store_field(blocks + 2 * i, f32_to_f16(values[i]));
 }
 
@@ -33,7 +35,8 @@ inline void decode_bf16(const std::byte* blocks, float* values, std::size_t n) n
   }
 }
 
-inline void encode_bf16(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode_bf16(const float* values, const float* /*importance*/, std::byte* blocks,
+                        std::size_t n) noexcept {
   for (std::size_t i = 0; i < n; ++i) store_field(blocks + 2 * i, f32_to_bf16(values[i]));
 }
 

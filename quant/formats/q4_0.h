@@ -28,7 +28,8 @@ inline void decode(const std::byte* blocks, float* values, std::size_t n) noexce
 }
 
 // The value of largest magnitude becomes -8 exactly, so the scale carries its negated sign.
-inline void encode(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode(const float* values, const float* /*importance*/, std::byte* blocks,
+                   std::size_t n) noexcept {
   for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
     const float d = signed_extreme(values, kValues) / -8.0f;
     store_field(blocks + kScale, f32_to_f16(d));

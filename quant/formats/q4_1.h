@@ -30,7 +30,8 @@ inline void decode(const std::byte* blocks, float* values, std::size_t n) noexce
 }
 
 // The smallest value becomes 0, the largest 15.
-inline void encode(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode(const float* values, const float* /*importance*/, std::byte* blocks,
+                   std::size_t n) noexcept {
   for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
     const Range range = range_of(values, kValues);
     const float d = (range.max - range.min) / 15.0f;

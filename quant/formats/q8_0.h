@@ -27,7 +27,8 @@ inline void decode(const std::byte* blocks, float* values, std::size_t n) noexce
 
 // Rounds half away from zero, as the public reference does; the activation quantizer of rows.h is
 // another thing (nearest even, f32 scale).
-inline void encode(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode(const float* values, const float* /*importance*/, std::byte* blocks,
+                   std::size_t n) noexcept {
   for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
     const float d = std::fabs(signed_extreme(values, kValues)) / 127.0f;
     store_field(blocks + kScale, f32_to_f16(d));

@@ -31,7 +31,8 @@ inline void decode(const std::byte* blocks, float* values, std::size_t n) noexce
 
 // The value of largest magnitude becomes -127, so the scale carries its negated sign. Rounds to
 // nearest even: adding 1.5 * 2^23 leaves the rounded integer in the low mantissa bits.
-inline void encode(const float* values, std::byte* blocks, std::size_t n) noexcept {
+inline void encode(const float* values, const float* /*importance*/, std::byte* blocks,
+                   std::size_t n) noexcept {
   constexpr float kRounder = 12582912.0f;
   for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
     const float extreme = signed_extreme(values, kValues);

@@ -40,7 +40,7 @@ std::vector<float> decode(Format format, const Block& block) {
 
 Block encode(Format format, const std::vector<float>& values) {
   Block block(quant::bytes_of(format, values.size()));
-  quant::traits(format).encode(values.data(), block.data(), values.size());
+  quant::traits(format).encode(values.data(), nullptr, block.data(), values.size());
   return block;
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("formats: dense values survive unaligned and empty") {
     if (format == Format::bf16) back[2] = 65504.0f;  // eight bits of mantissa do not hold it
     CHECK(back == values);
     quant::traits(format).decode(nullptr, nullptr, 0);
-    quant::traits(format).encode(nullptr, nullptr, 0);
+    quant::traits(format).encode(nullptr, nullptr, nullptr, 0);
   }
 }
 

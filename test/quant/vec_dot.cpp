@@ -53,7 +53,7 @@ TEST_CASE("vec_dot: the order of operations is the documented one") {
   std::vector<float> ones(kBlocks * 32);
   for (std::size_t i = 0; i < ones.size(); ++i) ones[i] = 0.1f * static_cast<float>(1 + i / 32);
   std::vector<std::byte> row(quant::bytes_of(format.format, ones.size()));
-  format.encode(ones.data(), row.data(), ones.size());
+  format.encode(ones.data(), nullptr, row.data(), ones.size());
   Activations activations = make_activations(format, ones.size(), 1, Values::random, 3);
   float expected = 0;
   for (std::size_t b = 0; b < kBlocks; ++b) {

@@ -26,7 +26,7 @@ inline std::vector<std::byte> random_rows(const quant::FormatTraits& format, std
   std::vector<std::byte> bytes(rows * quant::bytes_of(format.format, columns));
   if (format.encode != nullptr) {
     const auto values = random.values(rows * columns);
-    format.encode(values.data(), bytes.data(), values.size());
+    format.encode(values.data(), nullptr, bytes.data(), values.size());
     return bytes;
   }
   for (std::size_t at = 0; at < bytes.size(); at += format.block_bytes) {
