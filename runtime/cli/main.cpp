@@ -24,6 +24,7 @@ constexpr const char* kFooter = R"(Examples:
   lockstep tokenize --pieces "Once upon a time"
   lockstep inspect model.gguf
   lockstep inspect --machine
+  lockstep perplexity model.gguf text.txt
 
 Exit codes:
    0  done
@@ -55,7 +56,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
   const std::vector<Command> commands = {add_batch(app), add_generate(app), add_tokenize(app),
-                                         add_inspect(app)};
+                                         add_inspect(app), add_perplexity(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
