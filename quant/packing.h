@@ -61,8 +61,8 @@ using PackRows = void(const std::byte* file_rows, std::size_t rows, std::size_t 
                       std::byte* panel) noexcept;
 
 // packing_blocks.cpp
-PackRows pack_q4_0, pack_q8_0, pack_iq4_nl;
+PackRows pack_q4_0, pack_q4_1, pack_q5_0, pack_q5_1, pack_q8_0, pack_iq4_nl, pack_mxfp4, pack_nvfp4;
 // packing_k.cpp
-PackRows pack_q4_k, pack_q6_k;
+PackRows pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k, pack_iq4_xs;
 
 }  // namespace lockstep::quant
