@@ -20,15 +20,28 @@ constexpr std::size_t align_up(std::size_t bytes) noexcept {
 }
 
 #if defined(LOCKSTEP_HAS_AVX2)
+// A kernel on panels of 8 rows. The packed bytes follow from the format alone.
+template <Format kFormat>
+constexpr MatmulKernel panel_kernel(std::string_view name, Isa isa, PackRows* pack,
+                                    void (*run)(const MatmulCall&) noexcept) {
+  return {name, kFormat, isa, kPanelRows, panel_bytes<kFormat>, pack, run};
+}
+
 constexpr MatmulKernel kAvx2Kernels[] = {
-    {"q4_0/avx2/r8", Format::q4_0, Isa::avx2, kPanelRows, panel_bytes_q4_0, pack_q4_0,
-     avx2::run_q4_0},
-    {"q8_0/avx2/r8", Format::q8_0, Isa::avx2, kPanelRows, panel_bytes_q8_0, pack_q8_0,
-     avx2::run_q8_0},
-    {"q4_k/avx2/r8", Format::q4_k, Isa::avx2, kPanelRows, panel_bytes_q4_k, pack_q4_k,
-     avx2::run_q4_k},
-    {"q6_k/avx2/r8", Format::q6_k, Isa::avx2, kPanelRows, panel_bytes_q6_k, pack_q6_k,
-     avx2::run_q6_k},
+    panel_kernel<Format::q4_0>("q4_0/avx2/r8", Isa::avx2, pack_q4_0, avx2::run_q4_0),
+    panel_kernel<Format::q4_1>("q4_1/avx2/r8", Isa::avx2, pack_q4_1, avx2::run_q4_1),
+    panel_kernel<Format::q5_0>("q5_0/avx2/r8", Isa::avx2, pack_q5_0, avx2::run_q5_0),
+    panel_kernel<Format::q5_1>("q5_1/avx2/r8", Isa::avx2, pack_q5_1, avx2::run_q5_1),
+    panel_kernel<Format::q8_0>("q8_0/avx2/r8", Isa::avx2, pack_q8_0, avx2::run_q8_0),
+    panel_kernel<Format::q2_k>("q2_k/avx2/r8", Isa::avx2, pack_q2_k, avx2::run_q2_k),
+    panel_kernel<Format::q3_k>("q3_k/avx2/r8", Isa::avx2, pack_q3_k, avx2::run_q3_k),
+    panel_kernel<Format::q4_k>("q4_k/avx2/r8", Isa::avx2, pack_q4_k, avx2::run_q4_k),
+    panel_kernel<Format::q5_k>("q5_k/avx2/r8", Isa::avx2, pack_q5_k, avx2::run_q5_k),
+    panel_kernel<Format::q6_k>("q6_k/avx2/r8", Isa::avx2, pack_q6_k, avx2::run_q6_k),
+    panel_kernel<Format::iq4_nl>("iq4_nl/avx2/r8", Isa::avx2, pack_iq4_nl, avx2::run_iq4_nl),
+    panel_kernel<Format::iq4_xs>("iq4_xs/avx2/r8", Isa::avx2, pack_iq4_xs, avx2::run_iq4_xs),
+    panel_kernel<Format::mxfp4>("mxfp4/avx2/r8", Isa::avx2, pack_mxfp4, avx2::run_mxfp4),
+    panel_kernel<Format::nvfp4>("nvfp4/avx2/r8", Isa::avx2, pack_nvfp4, avx2::run_nvfp4),
 };
 #else
 constexpr std::array<MatmulKernel, 0> kAvx2Kernels;

@@ -5,42 +5,64 @@
 // are new, and they are zeros.
 //
 // "Row lanes" below are 8 consecutive fields, one per row. A "step" is 32 bytes of row lanes, each
-// lane the bytes of 4 consecutive columns c, c + 1, c + 2, c + 3.
+// lane the bytes of 4 consecutive columns c, c + 1, c + 2, c + 3. "Nibbles" are 4 steps that hold
+// 32 columns: step s has columns 4s + c in the low nibbles, 16 + 4s + c in the high ones.
 //
-//   Q4_0, per block of 32 columns, 144 bytes
-//     [d: 8 x f16][4 steps of nibbles: low = columns 4s + c, high = columns 16 + 4s + c]
-//   Q8_0, per block of 32 columns, 272 bytes
-//     [d: 8 x f16][8 steps of int8: columns 4s + c]
-//   Q4_K, per block of 256 columns, 1152 bytes
-//     [d: 8 x f16][dmin: 8 x f16][scale bytes 0-3, 4-7, 8-11 of the file's block: 3 x 8 x 4 bytes]
-//     [8 groups of 32 columns, each 4 steps of nibbles as in Q4_0]
-//   Q6_K, per block of 256 columns, 1680 bytes
-//     [d: 8 x f16][scales of groups 4i .. 4i + 3: 4 x 8 x 4 int8]
-//     [16 groups of 16 columns, each
-//        a step of low halves: low nibble = columns c, high nibble = columns 8 + c
-//        a step of low halves: low nibble = columns 4 + c, high nibble = columns 12 + c
-//        a step of upper 2 bits: bits 2i, 2i + 1 = columns 4i + c]
+// Blocks of 32 columns (64 for NVFP4):
+//   Q4_0, 144 bytes     [d: 8 x f16][nibbles]
+//   Q4_1, 160 bytes     [d: 8 x f16][m: 8 x f16][nibbles]
+//   Q5_0, 176 bytes     [d: 8 x f16][fifth bits][nibbles]
+//   Q5_1, 192 bytes     [d: 8 x f16][m: 8 x f16][fifth bits][nibbles]
+//                       fifth bits: one step; bit s of a byte = column 4s + c
+//   Q8_0, 272 bytes     [d: 8 x f16][8 steps of int8: columns 4s + c]
+//   IQ4_NL, 144 bytes   as Q4_0
+//   MXFP4, 136 bytes    [e: 8 bytes][nibbles]
+//   NVFP4, 288 bytes    [scales of group 0: 8 bytes] ... [of group 3]
+//                       [4 groups of 16 columns, each 2 steps: low nibbles = columns 4s + c, high
+//                       nibbles = columns 8 + 4s + c]
+//
+// Blocks of 256 columns:
+//   Q2_K, 672 bytes     [d: 8 x f16][dmin: 8 x f16][bytes of groups 4i .. 4i + 3: 4 x 8 x 4]
+//                       [16 groups of 16 columns, each a step: bits 2i, 2i + 1 = columns 4i + c]
+//   Q3_K, 880 bytes     [d: 8 x f16][scale bytes 0-3, 4-7, 8-11 of the file's block: 3 x 8 x 4]
+//                       [8 pairs of groups of 16 columns, each
+//                          a step of third bits: bit i = columns 4i + c of the even group, bit
+//                          4 + i of the odd group
+//                          two steps of low bits: the even group and the odd one, as in Q2_K]
+//   Q4_K, 1152 bytes    [d: 8 x f16][dmin: 8 x f16][scale bytes 0-3, 4-7, 8-11: 3 x 8 x 4]
+//                       [8 groups of 32 columns: nibbles]
+//   Q5_K, 1408 bytes    [d: 8 x f16][dmin: 8 x f16][scale bytes 0-3, 4-7, 8-11: 3 x 8 x 4]
+//                       [8 groups of 32 columns, each fifth bits and nibbles as in Q5_0]
+//   Q6_K, 1680 bytes    [d: 8 x f16][scales of groups 4i .. 4i + 3: 4 x 8 x 4 int8]
+//                       [16 groups of 16 columns, each
+//                          a step of low halves: low nibble = columns c, high nibble = 8 + c
+//                          a step of low halves: low nibble = columns 4 + c, high = 12 + c
+//                          a step of upper 2 bits: bits 2i, 2i + 1 = columns 4i + c]
+//   IQ4_XS, 1088 bytes  [d: 8 x f16][high bits of the scales: 8 x u16][low bits: 8 x 4 bytes]
+//                       [8 groups of 32 columns: nibbles]
 #pragma once
 
 #include <cstddef>
+
+#include "quant/format.h"
 
 namespace lockstep::quant {
 
 inline constexpr std::size_t kPanelRows = 8;
 
-std::size_t panel_bytes_q4_0(std::size_t k) noexcept;
-std::size_t panel_bytes_q8_0(std::size_t k) noexcept;
-std::size_t panel_bytes_q4_k(std::size_t k) noexcept;
-std::size_t panel_bytes_q6_k(std::size_t k) noexcept;
+// As MatmulKernel::panel_bytes.
+template <Format kFormat>
+std::size_t panel_bytes(std::size_t k) noexcept {
+  return kPanelRows * bytes_of(kFormat, k);
+}
 
 // As MatmulKernel::pack.
-void pack_q4_0(const std::byte* file_rows, std::size_t rows, std::size_t k,
-               std::byte* panel) noexcept;
-void pack_q8_0(const std::byte* file_rows, std::size_t rows, std::size_t k,
-               std::byte* panel) noexcept;
-void pack_q4_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
-               std::byte* panel) noexcept;
-void pack_q6_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
-               std::byte* panel) noexcept;
+using PackRows = void(const std::byte* file_rows, std::size_t rows, std::size_t k,
+                      std::byte* panel) noexcept;
+
+// packing_blocks.cpp
+PackRows pack_q4_0, pack_q4_1, pack_q5_0, pack_q5_1, pack_q8_0, pack_iq4_nl, pack_mxfp4, pack_nvfp4;
+// packing_k.cpp
+PackRows pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k, pack_iq4_xs;
 
 }  // namespace lockstep::quant

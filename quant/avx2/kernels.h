@@ -9,8 +9,18 @@ extern const RowKernels kRowKernels;
 
 // As MatmulKernel::run, on the 8-row panels of packing.h.
 void run_q4_0(const MatmulCall& call) noexcept;
+void run_q4_1(const MatmulCall& call) noexcept;
+void run_q5_0(const MatmulCall& call) noexcept;
+void run_q5_1(const MatmulCall& call) noexcept;
 void run_q8_0(const MatmulCall& call) noexcept;
+void run_q2_k(const MatmulCall& call) noexcept;
+void run_q3_k(const MatmulCall& call) noexcept;
 void run_q4_k(const MatmulCall& call) noexcept;
+void run_q5_k(const MatmulCall& call) noexcept;
 void run_q6_k(const MatmulCall& call) noexcept;
+void run_iq4_nl(const MatmulCall& call) noexcept;
+void run_iq4_xs(const MatmulCall& call) noexcept;
+void run_mxfp4(const MatmulCall& call) noexcept;
+void run_nvfp4(const MatmulCall& call) noexcept;
 
 }  // namespace lockstep::quant::avx2

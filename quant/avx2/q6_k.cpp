@@ -2,6 +2,7 @@
 // with the activation sums, scaled like the products: sum sc (q - 32) y = sum sc q y - 32 sum sc
 // sum y. Two pairs of products are at most 4 * 63 * 127 = 32004 and fit an int16; vpmaddwd then
 // widens them and multiplies with the group's scale.
+#include "quant/avx2/group_scales.h"
 #include "quant/avx2/kernels.h"
 #include "quant/avx2/panel.h"
 
@@ -14,17 +15,6 @@ struct TileQ6_K {
   static constexpr std::size_t kGroupScales = 16;
   static constexpr std::size_t kQuants = 144;
   static constexpr std::size_t kGroupBytes = 96;
-
-  // Bytes i and j of every 32-bit lane, sign-extended to int16: moved to the upper byte of each
-  // half, then shifted down.
-  LOCKSTEP_INLINE static __m256i spread(__m256i bytes, int i, int j) noexcept {
-    const int control = (i << 8) | (j << 24) | 0x00800080;
-    const __m256i lane = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400,
-                                           0x08000800, 0x0c000c00);
-    const __m256i upper =
-        _mm256_shuffle_epi8(bytes, _mm256_add_epi32(lane, _mm256_set1_epi32(control)));
-    return _mm256_srai_epi16(upper, 8);
-  }
 
   // One byte 0..63 per weight: four low bits, and two upper bits already in place.
   LOCKSTEP_INLINE static __m256i join(__m256i low, __m256i upper) noexcept {
@@ -86,12 +76,12 @@ struct TileQ6_K {
         const std::size_t run = 8 * b + static_cast<std::size_t>(pair);
         const __m256i bytes = load_step(panel + kGroupScales + 32 * (pair / 2));
         __m256i isum[N];
-        begin_pair<N>(spread(bytes, pair % 2 * 2, pair % 2 * 2 + 1), tokens, 2 * run, isum);
+        begin_pair<N>(spread_signed(bytes, pair % 2 * 2, pair % 2 * 2 + 1), tokens, 2 * run, isum);
 #pragma GCC unroll 2
         for (int half = 0; half < 2; ++half) {
           const int g = 2 * pair + half;
           add_group<N>(panel + kQuants + kGroupBytes * static_cast<std::size_t>(g),
-                       spread(bytes, g % 4, g % 4), tokens,
+                       spread_signed(bytes, g % 4), tokens,
                        32 * run + 16 * static_cast<std::size_t>(half), isum);
         }
 #pragma GCC unroll 4

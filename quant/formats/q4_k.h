@@ -7,15 +7,13 @@
 //        6|7]
 //
 //   Quants: byte i of a 32-byte run holds value i of the even group (low nibble) and of the odd one
-//   (high). Scales: bytes s0..s11;  j < 4: sc_j = s_j & 63,                          m_j = s_{j+4}
-//   & 63
-//                           j > 3: sc_j = s_{j+4} & 15 | s_{j-4} >> 6 << 4,  m_j = s_{j+4} >> 4 |
-//                           s_j >> 6 << 4
+//   (high). Scales and minima: scale_min.h.
 #pragma once
 
 #include <cmath>
 
 #include "quant/formats/block.h"
+#include "quant/formats/scale_min.h"
 
 namespace lockstep::quant::q4_k {
 
@@ -28,17 +26,8 @@ inline constexpr std::size_t kQuants = 16;
 inline constexpr std::size_t kGroup = 32;
 inline constexpr std::size_t kGroups = kValues / kGroup;
 
-struct GroupScale {
-  int scale, min;
-};
-
-inline GroupScale group_scale(const std::byte* block, std::size_t j) noexcept {
-  const std::byte* s = block + kGroupScales;
-  if (j < 4) {
-    return {static_cast<int>(byte_at(s, j) & 63u), static_cast<int>(byte_at(s, j + 4) & 63u)};
-  }
-  return {static_cast<int>((byte_at(s, j + 4) & 15u) | (byte_at(s, j - 4) >> 6 << 4)),
-          static_cast<int>((byte_at(s, j + 4) >> 4) | (byte_at(s, j) >> 6 << 4))};
+inline scale_min::GroupScale group_scale(const std::byte* block, std::size_t j) noexcept {
+  return scale_min::six_bit_group_scale(block + kGroupScales, j);
 }
 
 // Value i of group j.
@@ -47,20 +36,7 @@ inline int quant(const std::byte* block, std::size_t j, std::size_t i) noexcept 
   return static_cast<int>(j % 2 == 0 ? pair & 15u : pair >> 4);
 }
 
-inline void decode(const std::byte* blocks, float* values, std::size_t n) noexcept {
-  for (; n >= kValues; n -= kValues, blocks += kBytes) {
-    const float d = load_f16(blocks + kScale);
-    const float dmin = load_f16(blocks + kMin);
-    for (std::size_t j = 0; j < kGroups; ++j) {
-      const GroupScale group = group_scale(blocks, j);
-      const float scale = d * static_cast<float>(group.scale);
-      const float min = dmin * static_cast<float>(group.min);
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        *values++ = scale * static_cast<float>(quant(blocks, j, i)) - min;
-      }
-    }
-  }
-}
+inline constexpr auto decode = scale_min::decode<kBytes, kScale, kMin, kGroup, group_scale, quant>;
 
 inline float vec_dot(const std::byte* row, const ActivationRow& activations,
                      std::size_t k) noexcept {
@@ -76,7 +52,7 @@ inline float vec_dot(const std::byte* row, const ActivationRow& activations,
         products += quant(row, j, i) * y[i];
         total += y[i];
       }
-      const GroupScale group = group_scale(row, j);
+      const scale_min::GroupScale group = group_scale(row, j);
       isum += group.scale * products;
       msum += group.min * total;
     }

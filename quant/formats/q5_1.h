@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "quant/formats/block.h"
+#include "quant/formats/five_bits.h"
 
 namespace lockstep::quant::q5_1 {
 
@@ -18,30 +19,14 @@ inline constexpr std::size_t kValues = 32;
 inline constexpr std::size_t kBytes = 24;
 inline constexpr std::size_t kScale = 0;
 inline constexpr std::size_t kMin = 2;
-inline constexpr std::size_t kFifthBits = 4;
-inline constexpr std::size_t kQuants = 8;
-
-struct Pair {
-  int first, second;  // values i and i + 16
-};
-
-inline Pair quants(const std::byte* block, std::uint32_t fifth_bits, std::size_t i) noexcept {
-  const unsigned pair = byte_at(block + kQuants, i);
-  const std::uint32_t fifth = fifth_bits >> i;
-  return {static_cast<int>((pair & 15u) | ((fifth & 1u) << 4)),
-          static_cast<int>((pair >> 4) | ((fifth >> 16 & 1u) << 4))};
-}
+inline constexpr std::size_t kQuants = 4;
 
 inline void decode(const std::byte* blocks, float* values, std::size_t n) noexcept {
   for (; n >= kValues; n -= kValues, blocks += kBytes, values += kValues) {
     const float d = load_f16(blocks + kScale);
     const float m = load_f16(blocks + kMin);
-    const auto fifth_bits = load_field<std::uint32_t>(blocks + kFifthBits);
-    for (std::size_t i = 0; i < kValues / 2; ++i) {
-      const Pair pair = quants(blocks, fifth_bits, i);
-      values[i] = static_cast<float>(pair.first) * d + m;
-      values[i + kValues / 2] = static_cast<float>(pair.second) * d + m;
-    }
+    five_bits::decode(blocks + kQuants, values,
+                      [d, m](int q) noexcept { return static_cast<float>(q) * d + m; });
   }
 }
 
@@ -59,14 +44,7 @@ inline void encode(const float* values, const float* /*importance*/, std::byte* 
       const float shifted = inverse == 0.0f ? 0.0f : (values[i] - range.min) * inverse + 0.5f;
       return static_cast<std::uint32_t>(std::min(31, static_cast<int>(shifted)));
     };
-    std::uint32_t fifth_bits = 0;
-    for (std::size_t i = 0; i < kValues / 2; ++i) {
-      const std::uint32_t first = quant(i);
-      const std::uint32_t second = quant(i + kValues / 2);
-      blocks[kQuants + i] = static_cast<std::byte>((first & 15u) | ((second & 15u) << 4));
-      fifth_bits |= (first >> 4 << i) | (second >> 4 << (i + kValues / 2));
-    }
-    store_field(blocks + kFifthBits, fifth_bits);
+    five_bits::encode(blocks + kQuants, quant);
   }
 }
 
@@ -75,12 +53,7 @@ inline float vec_dot(const std::byte* row, const ActivationRow& activations,
   float acc = 0;
   for (std::size_t b = 0; b < k / kValues; ++b, row += kBytes) {
     const std::int8_t* y = activations.q + b * kValues;
-    const auto fifth_bits = load_field<std::uint32_t>(row + kFifthBits);
-    std::int32_t isum = 0;
-    for (std::size_t i = 0; i < kValues / 2; ++i) {
-      const Pair pair = quants(row, fifth_bits, i);
-      isum += pair.first * y[i] + pair.second * y[i + kValues / 2];
-    }
+    const std::int32_t isum = five_bits::products(row + kQuants, 0, y);
     const float da = activations.scale[b];
     const std::int32_t total = activations.sums[2 * b] + activations.sums[2 * b + 1];
     acc = std::fma(load_f16(row + kScale) * da, static_cast<float>(isum), acc);

@@ -4,14 +4,11 @@
 //   byte  0   1   2      3   4 ... 15     16 ....... 47  48 ............... 175
 //        [d (f16)][dmin (f16)][12 x 6+6 bit][fifth bits ][low 4 bits, as in Q4_K]
 //
-//   Bit j of fifth-bit byte i belongs to value i of group j. Scales and minima are packed as in
-//   Q4_K.
+//   Bit j of fifth-bit byte i belongs to value i of group j. Scales and minima: scale_min.h.
 #pragma once
 
-#include <cmath>
-
 #include "quant/formats/block.h"
-#include "quant/formats/q4_k.h"
+#include "quant/formats/scale_min.h"
 
 namespace lockstep::quant::q5_k {
 
@@ -19,14 +16,15 @@ inline constexpr std::size_t kValues = 256;
 inline constexpr std::size_t kBytes = 176;
 inline constexpr std::size_t kScale = 0;
 inline constexpr std::size_t kMin = 2;
+inline constexpr std::size_t kGroupScales = 4;
 inline constexpr std::size_t kFifthBits = 16;
 inline constexpr std::size_t kQuants = 48;
 inline constexpr std::size_t kGroup = 32;
 inline constexpr std::size_t kGroups = kValues / kGroup;
 
-using q4_k::group_scale;
-using q4_k::GroupScale;
-static_assert(q4_k::kGroupScales == 4 && kBytes == q4_k::kBytes + kGroup);
+inline scale_min::GroupScale group_scale(const std::byte* block, std::size_t j) noexcept {
+  return scale_min::six_bit_group_scale(block + kGroupScales, j);
+}
 
 // Value i of group j.
 inline int quant(const std::byte* block, std::size_t j, std::size_t i) noexcept {
@@ -35,44 +33,9 @@ inline int quant(const std::byte* block, std::size_t j, std::size_t i) noexcept 
   return static_cast<int>((j % 2 == 0 ? pair & 15u : pair >> 4) | (fifth << 4));
 }
 
-inline void decode(const std::byte* blocks, float* values, std::size_t n) noexcept {
-  for (; n >= kValues; n -= kValues, blocks += kBytes) {
-    const float d = load_f16(blocks + kScale);
-    const float dmin = load_f16(blocks + kMin);
-    for (std::size_t j = 0; j < kGroups; ++j) {
-      const GroupScale group = group_scale(blocks, j);
-      const float scale = d * static_cast<float>(group.scale);
-      const float min = dmin * static_cast<float>(group.min);
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        *values++ = scale * static_cast<float>(quant(blocks, j, i)) - min;
-      }
-    }
-  }
-}
-
-inline float vec_dot(const std::byte* row, const ActivationRow& activations,
-                     std::size_t k) noexcept {
-  float acc = 0;
-  for (std::size_t b = 0; b < k / kValues; ++b, row += kBytes) {
-    const std::int8_t* y = activations.q + b * kValues;
-    const std::int16_t* sums = activations.sums + b * (kValues / kActivationSumRun);
-    float sum = 0;
-    float min_sum = 0;
-    // One group, one activation scale.
-    for (std::size_t j = 0; j < kGroups; ++j, y += kGroup) {
-      std::int32_t products = 0;
-      for (std::size_t i = 0; i < kGroup; ++i) products += quant(row, j, i) * y[i];
-      const GroupScale group = group_scale(row, j);
-      const std::int32_t total = sums[2 * j] + sums[2 * j + 1];
-      const float da = activations.scale[b * kGroups + j];
-      sum = std::fma(da, static_cast<float>(group.scale * products), sum);
-      min_sum = std::fma(da, static_cast<float>(group.min * total), min_sum);
-    }
-    acc = std::fma(load_f16(row + kScale), sum, acc);
-    acc = std::fma(-load_f16(row + kMin), min_sum, acc);
-  }
-  return acc;
-}
+inline constexpr auto decode = scale_min::decode<kBytes, kScale, kMin, kGroup, group_scale, quant>;
+inline constexpr auto vec_dot =
+    scale_min::vec_dot_by_32<kBytes, kScale, kMin, kGroup, group_scale, quant>;
 
 inline constexpr auto first_bad_scale = first_bad_f16<kBytes, kScale, kMin>;
 

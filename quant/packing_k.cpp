@@ -1,0 +1,153 @@
+// Packing of the formats whose blocks have 256 columns. Layouts: packing.h.
+#include "quant/formats/iq4_xs.h"
+#include "quant/formats/q2_k.h"
+#include "quant/formats/q3_k.h"
+#include "quant/formats/q4_k.h"
+#include "quant/formats/q5_k.h"
+#include "quant/formats/q6_k.h"
+#include "quant/pack_words.h"
+#include "quant/packing.h"
+
+namespace lockstep::quant {
+namespace {
+
+constexpr std::uint32_t kLowNibbles = 0x0f0f0f0fu;
+constexpr std::uint32_t kHighNibbles = 0xf0f0f0f0u;
+constexpr std::uint32_t kLowPairs = 0x03030303u;
+constexpr std::uint32_t kLowBits = 0x01010101u;
+
+// Of 16 bytes, the bits 2 * `at` and 2 * at + 1 of each: those of byte 4i + c become the bits 2i
+// and 2i + 1 of byte c.
+std::uint32_t bit_pairs(const std::byte* bytes, std::size_t at) noexcept {
+  std::uint32_t packed = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    packed |= ((word(bytes + i * kWord) >> (2 * at)) & kLowPairs) << (2 * i);
+  }
+  return packed;
+}
+
+// Of 32 bytes, bit `at` of each: that of byte 4s + c becomes bit s of byte c.
+std::uint32_t bit_plane(const std::byte* bytes, std::size_t at) noexcept {
+  std::uint32_t packed = 0;
+  for (std::size_t s = 0; s < 8; ++s) {
+    packed |= ((word(bytes + s * kWord) >> at) & kLowBits) << s;
+  }
+  return packed;
+}
+
+// The nibbles of groups 2i and 2i + 1, which the file puts into one run of 32 bytes. Here each
+// group has 4 steps of its own; `even` and `odd` are the row's lanes of the first.
+void split_pair(const std::byte* run, std::byte* even, std::byte* odd) noexcept {
+  for (std::size_t s = 0; s < 4; ++s) {
+    const std::uint32_t first = word(run + s * kWord);
+    const std::uint32_t second = word(run + (4 + s) * kWord);
+    store_field(even + s * kStep, (first & kLowNibbles) | ((second & kLowNibbles) << 4));
+    store_field(odd + s * kStep, ((first & kHighNibbles) >> 4) | (second & kHighNibbles));
+  }
+}
+
+}  // namespace
+
+void pack_q2_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept {
+  pack_rows<q2_k::kValues, q2_k::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + q2_k::kScale, packed, r);
+        packed = place_half(block + q2_k::kMin, packed, r);
+        packed = scatter_words(block + q2_k::kGroupScales, 4, packed, r);
+        packed += r * kWord;
+        for (std::size_t g = 0; g < q2_k::kGroups; ++g, packed += kStep) {
+          const std::byte* bytes = block + q2_k::kQuants + 32 * (g / 8) + 16 * (g % 2);
+          store_field(packed, bit_pairs(bytes, g % 8 / 2));
+        }
+      });
+}
+
+void pack_q3_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept {
+  pack_rows<q3_k::kValues, q3_k::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + q3_k::kScale, packed, r);
+        packed = scatter_words(block + q3_k::kGroupScales, 3, packed, r);
+        packed += r * kWord;
+        for (std::size_t pair = 0; pair < q3_k::kGroups / 2; ++pair, packed += 3 * kStep) {
+          const std::byte* low = block + q3_k::kLow + 32 * (pair / 4);
+          store_field(packed, bit_plane(block + q3_k::kThirdBits, pair));
+          store_field(packed + kStep, bit_pairs(low, pair % 4));
+          store_field(packed + 2 * kStep, bit_pairs(low + q3_k::kGroup, pair % 4));
+        }
+      });
+}
+
+void pack_q4_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept {
+  pack_rows<q4_k::kValues, q4_k::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + q4_k::kScale, packed, r);
+        packed = place_half(block + q4_k::kMin, packed, r);
+        packed = scatter_words(block + q4_k::kGroupScales, 3, packed, r);
+        packed += r * kWord;
+        for (std::size_t pair = 0; pair < q4_k::kGroups / 2; ++pair, packed += 8 * kStep) {
+          split_pair(block + q4_k::kQuants + pair * q4_k::kGroup, packed, packed + 4 * kStep);
+        }
+      });
+}
+
+void pack_q5_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept {
+  pack_rows<q5_k::kValues, q5_k::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + q5_k::kScale, packed, r);
+        packed = place_half(block + q5_k::kMin, packed, r);
+        packed = scatter_words(block + q5_k::kGroupScales, 3, packed, r);
+        packed += r * kWord;
+        for (std::size_t pair = 0; pair < q5_k::kGroups / 2; ++pair, packed += 10 * kStep) {
+          store_field(packed, bit_plane(block + q5_k::kFifthBits, 2 * pair));
+          store_field(packed + 5 * kStep, bit_plane(block + q5_k::kFifthBits, 2 * pair + 1));
+          split_pair(block + q5_k::kQuants + pair * q5_k::kGroup, packed + kStep,
+                     packed + 6 * kStep);
+        }
+      });
+}
+
+void pack_q6_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
+               std::byte* panel) noexcept {
+  pack_rows<q6_k::kValues, q6_k::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + q6_k::kScale, packed, r);
+        packed = scatter_words(block + q6_k::kGroupScales, 4, packed, r);
+        packed += r * kWord;
+        for (std::size_t g = 0; g < q6_k::kGroups; ++g, packed += 3 * kStep) {
+          const std::size_t half = g / 8;
+          const std::size_t quarter = g % 8 / 2;
+          const std::size_t l = g % 2 * 16;
+          const std::byte* low = block + q6_k::kLow + 64 * half + 32 * (quarter % 2) + l;
+          const std::byte* high = block + q6_k::kHigh + 32 * half + l;
+          const auto nibbles = [&](std::size_t s) noexcept {
+            return (word(low + s * kWord) >> (4 * (quarter / 2))) & kLowNibbles;
+          };
+          store_field(packed, nibbles(0) | (nibbles(2) << 4));
+          store_field(packed + kStep, nibbles(1) | (nibbles(3) << 4));
+          store_field(packed + 2 * kStep, bit_pairs(high, quarter));
+        }
+      });
+}
+
+void pack_iq4_xs(const std::byte* file_rows, std::size_t rows, std::size_t k,
+                 std::byte* panel) noexcept {
+  pack_rows<iq4_xs::kValues, iq4_xs::kBytes>(
+      file_rows, rows, k, panel,
+      [](const std::byte* block, std::byte* packed, std::size_t r) noexcept {
+        packed = place_half(block + iq4_xs::kScale, packed, r);
+        packed = place_half(block + iq4_xs::kScalesHigh, packed, r);
+        packed = scatter_words(block + iq4_xs::kScalesLow, 1, packed, r);
+        scatter_words(block + iq4_xs::kQuants, 4 * iq4_xs::kGroups, packed, r);
+      });
+}
+
+}  // namespace lockstep::quant
