@@ -8,6 +8,9 @@
 #include <bit>
 
 #include "quant/formats/dense.h"
+#include "quant/formats/iq2_s.h"
+#include "quant/formats/iq2_xs.h"
+#include "quant/formats/iq2_xxs.h"
 #include "quant/formats/iq4_nl.h"
 #include "quant/formats/iq4_xs.h"
 #include "quant/formats/mxfp4.h"
@@ -71,14 +74,17 @@ constexpr FormatTraits kFormats[] = {
      q6_k::first_bad_scale},
     {Format::q8_k, "Q8_K", q8_k::kValues, q8_k::kBytes, kBy256, q8_k::decode, q8_k::encode, nullptr,
      q8_k::first_bad_scale},
-    layout_only(Format::iq2_xxs, "IQ2_XXS", 256, 66, kBy256),
-    layout_only(Format::iq2_xs, "IQ2_XS", 256, 74, kBy256),
+    {Format::iq2_xxs, "IQ2_XXS", iq2_xxs::kValues, iq2_xxs::kBytes, kBy256, iq2_xxs::decode,
+     nullptr, iq2_xxs::vec_dot, iq2_xxs::first_bad_scale},
+    {Format::iq2_xs, "IQ2_XS", iq2_xs::kValues, iq2_xs::kBytes, kBy256, iq2_xs::decode, nullptr,
+     iq2_xs::vec_dot, iq2_xs::first_bad_scale},
     layout_only(Format::iq3_xxs, "IQ3_XXS", 256, 98, kBy256),
     layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
     {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
      iq4_nl::vec_dot, iq4_nl::first_bad_scale},
     layout_only(Format::iq3_s, "IQ3_S", 256, 110, kBy256),
-    layout_only(Format::iq2_s, "IQ2_S", 256, 82, kBy256),
+    {Format::iq2_s, "IQ2_S", iq2_s::kValues, iq2_s::kBytes, kBy256, iq2_s::decode, nullptr,
+     iq2_s::vec_dot, iq2_s::first_bad_scale},
     {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode, nullptr,
      iq4_xs::vec_dot, iq4_xs::first_bad_scale},
     layout_only(Format::i8, "I8", 1, 1, kDense),

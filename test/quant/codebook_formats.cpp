@@ -1,0 +1,107 @@
+// The codebook and ternary formats: the published grids, and blocks worked out by hand.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "quant/format.h"
+#include "quant/formats/iq2_grids.h"
+#include "support/catch.h"
+#include "test/quant/blocks.h"
+
+namespace quant = lockstep::quant;
+using namespace lockstep::test;
+using quant::Format;
+
+namespace {
+
+// FNV-1a of the first `bytes` bytes of every point.
+std::uint64_t hash_of(std::span<const std::uint64_t> grid, unsigned bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::uint64_t point : grid) {
+    for (unsigned i = 0; i < bytes; ++i) {
+      hash = (hash ^ ((point >> (8 * i)) & 0xffu)) * 0x100000001b3u;
+    }
+  }
+  return hash;
+}
+
+// The values that differ from `usual`, by index.
+std::vector<std::pair<std::size_t, float>> unusual(const std::vector<float>& values, float usual) {
+  std::vector<std::pair<std::size_t, float>> found;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != usual) found.emplace_back(i, values[i]);
+  }
+  return found;
+}
+
+using Expected = std::vector<std::pair<std::size_t, float>>;
+
+}  // namespace
+
+// The hashes are of the published tables, which have a byte for every value.
+TEST_CASE("codebooks: the grids of IQ2 are the published ones") {
+  CHECK(hash_of(quant::iq2::kGridXxs, 8) == 0xbb4ee025b5ac6e8eu);
+  CHECK(hash_of(quant::iq2::kGridXs, 8) == 0xc9b1ee61e79909bdu);
+  CHECK(hash_of(quant::iq2::kGridS, 8) == 0x123edd38a3b62b90u);
+}
+
+TEST_CASE("codebooks: sign masks") {
+  CHECK(quant::kSignMasks[0] == 0);
+  CHECK(quant::kSignMasks[0x81] == 0xff000000000000ffu);
+  CHECK(quant::kEvenSignMasks[0x01] == 0xff000000000000ffu);  // the eighth makes two of them
+  CHECK(quant::kEvenSignMasks[0x03] == 0x000000000000ffffu);
+  CHECK(quant::kEvenSignMasks[0x7f] == 0xffffffffffffffffu);
+  CHECK(quant::with_signs(0x7f01020304050601u, quant::kSignMasks[0xc1]) == 0x81ff0203040506ffu);
+}
+
+TEST_CASE("codebooks: an IQ2_XXS block by hand") {
+  Block block(66);
+  set_half(block, 0, 8.0f);  // with scale code 0: the levels themselves
+  set(block, 2 + 8 + 2, 1);  // group 1, point 2: 43 and seven times 8
+  // Point 0: value 6 is negative, so value 7 is too. Point 2: values 0 and 1. Scale 2 * 5 + 1.
+  set_word(block, 2 + 8 + 4, 5u << 28 | 3u << 14 | 0x40u);
+  const std::vector<float> values = decode(Format::iq2_xxs, block);
+  std::vector<float> expected(256, 8.0f);
+  for (std::size_t i = 32; i < 64; ++i) expected[i] = 88;
+  expected[38] = expected[39] = -88;
+  expected[48] = -43 * 11;
+  expected[49] = -88;
+  CHECK(values == expected);
+  set(block, 2 + 56, 255);  // group 7, point 0: 0x2b2b2b1908081908, read from the right
+  CHECK(unusual(decode(Format::iq2_xxs, block), 8.0f).size() == 32 + 5);
+  CHECK(decode(Format::iq2_xxs, block)[224 + 1] == 25);
+  CHECK(decode(Format::iq2_xxs, block)[224 + 7] == 43);
+}
+
+TEST_CASE("codebooks: an IQ2_XS block by hand") {
+  Block block(74);
+  set_half(block, 0, -8.0f);
+  set(block, 2 + 2 * 31, 0xff);          // the last point: index 511, all 43, and
+  set(block, 2 + 2 * 31 + 1, 0x02 | 1);  // sign bit 0, hence 7 as well
+  set(block, 66 + 7, 0x70);              // group 15: scale 2 * 7 + 1
+  set(block, 66 + 0, 0x01);              // group 0: 3
+  std::vector<float> expected(256, -8.0f);
+  for (std::size_t i = 0; i < 16; ++i) expected[i] = -24;
+  for (std::size_t i = 240; i < 248; ++i) expected[i] = -8 * 15;
+  for (std::size_t i = 248; i < 256; ++i) expected[i] = -43 * 15;
+  expected[248] = expected[255] = 43 * 15;
+  CHECK(decode(Format::iq2_xs, block) == expected);
+}
+
+TEST_CASE("codebooks: an IQ2_S block by hand") {
+  Block block(82);
+  set_half(block, 0, 8.0f);
+  set(block, 2 + 5, 0xa5);     // point 5: the low bits of 677, 0x1919081908192b08,
+  set(block, 66 + 1, 2 << 2);  // and the high ones, at the second place of byte 1
+  set(block, 34 + 5, 0x80);    // value 7 of point 5 alone is negative
+  set(block, 74 + 1, 0x21);    // groups 2 (points 4, 5) and 3: scales 3 and 5
+  std::vector<float> expected(256, 8.0f);
+  for (std::size_t i = 32; i < 48; ++i) expected[i] = 24;
+  for (std::size_t i = 48; i < 64; ++i) expected[i] = 40;
+  const float point[] = {8, 43, 25, 8, 25, 8, 25, -25};
+  for (std::size_t i = 0; i < 8; ++i) expected[40 + i] = 3 * point[i];
+  CHECK(decode(Format::iq2_s, block) == expected);
+}
