@@ -11,6 +11,8 @@
 #include "quant/formats/iq2_s.h"
 #include "quant/formats/iq2_xs.h"
 #include "quant/formats/iq2_xxs.h"
+#include "quant/formats/iq3_s.h"
+#include "quant/formats/iq3_xxs.h"
 #include "quant/formats/iq4_nl.h"
 #include "quant/formats/iq4_xs.h"
 #include "quant/formats/mxfp4.h"
@@ -78,11 +80,13 @@ constexpr FormatTraits kFormats[] = {
      nullptr, iq2_xxs::vec_dot, iq2_xxs::first_bad_scale},
     {Format::iq2_xs, "IQ2_XS", iq2_xs::kValues, iq2_xs::kBytes, kBy256, iq2_xs::decode, nullptr,
      iq2_xs::vec_dot, iq2_xs::first_bad_scale},
-    layout_only(Format::iq3_xxs, "IQ3_XXS", 256, 98, kBy256),
+    {Format::iq3_xxs, "IQ3_XXS", iq3_xxs::kValues, iq3_xxs::kBytes, kBy256, iq3_xxs::decode,
+     nullptr, iq3_xxs::vec_dot, iq3_xxs::first_bad_scale},
     layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
     {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
      iq4_nl::vec_dot, iq4_nl::first_bad_scale},
-    layout_only(Format::iq3_s, "IQ3_S", 256, 110, kBy256),
+    {Format::iq3_s, "IQ3_S", iq3_s::kValues, iq3_s::kBytes, kBy256, iq3_s::decode, nullptr,
+     iq3_s::vec_dot, iq3_s::first_bad_scale},
     {Format::iq2_s, "IQ2_S", iq2_s::kValues, iq2_s::kBytes, kBy256, iq2_s::decode, nullptr,
      iq2_s::vec_dot, iq2_s::first_bad_scale},
     {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode, nullptr,

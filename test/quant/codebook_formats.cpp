@@ -8,6 +8,7 @@
 
 #include "quant/format.h"
 #include "quant/formats/iq2_grids.h"
+#include "quant/formats/iq3_grids.h"
 #include "support/catch.h"
 #include "test/quant/blocks.h"
 
@@ -46,6 +47,11 @@ TEST_CASE("codebooks: the grids of IQ2 are the published ones") {
   CHECK(hash_of(quant::iq2::kGridXxs, 8) == 0xbb4ee025b5ac6e8eu);
   CHECK(hash_of(quant::iq2::kGridXs, 8) == 0xc9b1ee61e79909bdu);
   CHECK(hash_of(quant::iq2::kGridS, 8) == 0x123edd38a3b62b90u);
+}
+
+TEST_CASE("codebooks: the grids of IQ3 are the published ones") {
+  CHECK(hash_of(quant::iq3::kGridXxs, 4) == 0xdfa5dc83d6a155d5u);
+  CHECK(hash_of(quant::iq3::kGridS, 4) == 0xfa37020c25b44829u);
 }
 
 TEST_CASE("codebooks: sign masks") {
@@ -104,4 +110,37 @@ TEST_CASE("codebooks: an IQ2_S block by hand") {
   const float point[] = {8, 43, 25, 8, 25, 8, 25, -25};
   for (std::size_t i = 0; i < 8; ++i) expected[40 + i] = 3 * point[i];
   CHECK(decode(Format::iq2_s, block) == expected);
+}
+
+TEST_CASE("codebooks: an IQ3_XXS block by hand") {
+  Block block(98);
+  set_half(block, 0, 4.0f);
+  set(block, 2 + 8 + 3, 255);  // group 1, point 3 (values 12 to 15): 0x3e341c04
+  // Points 2 and 3 share the second seven signs: values 0 and 5 of these eight. Scale 2 * 15 + 1.
+  set_word(block, 66 + 4, 15u << 28 | 0x21u << 7);
+  std::vector<float> expected(256, 4.0f);
+  for (std::size_t i = 32; i < 64; ++i) expected[i] = 4 * 31;
+  expected[32 + 8] = -4 * 31;
+  expected[32 + 12] = 4 * 31;
+  expected[32 + 13] = -28 * 31;
+  expected[32 + 14] = 52 * 31;
+  expected[32 + 15] = 62 * 31;
+  CHECK(decode(Format::iq3_xxs, block) == expected);
+}
+
+TEST_CASE("codebooks: an IQ3_S block by hand") {
+  Block block(110);
+  set_half(block, 0, 2.0f);
+  set(block, 2 + 63, 0xff);   // the last point: 511, 0x0f0f0101
+  set(block, 66 + 7, 0x80);   // its ninth bit
+  set(block, 74 + 31, 0xc0);  // its upper two values are negative
+  set(block, 74 + 0, 0x10);   // and so is value 4
+  set(block, 106 + 3, 0x10);  // group 7: scale 3
+  set(block, 106 + 0, 0x02);  // group 0: scale 5
+  std::vector<float> expected(256, 2.0f);
+  for (std::size_t i = 0; i < 32; ++i) expected[i] = 10;
+  expected[4] = -10;
+  for (std::size_t i = 224; i < 254; ++i) expected[i] = 6;
+  expected[254] = expected[255] = -90;
+  CHECK(decode(Format::iq3_s, block) == expected);
 }
