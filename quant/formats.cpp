@@ -8,6 +8,8 @@
 #include <bit>
 
 #include "quant/formats/dense.h"
+#include "quant/formats/iq1_m.h"
+#include "quant/formats/iq1_s.h"
 #include "quant/formats/iq2_s.h"
 #include "quant/formats/iq2_xs.h"
 #include "quant/formats/iq2_xxs.h"
@@ -82,7 +84,8 @@ constexpr FormatTraits kFormats[] = {
      iq2_xs::vec_dot, iq2_xs::first_bad_scale},
     {Format::iq3_xxs, "IQ3_XXS", iq3_xxs::kValues, iq3_xxs::kBytes, kBy256, iq3_xxs::decode,
      nullptr, iq3_xxs::vec_dot, iq3_xxs::first_bad_scale},
-    layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
+    {Format::iq1_s, "IQ1_S", iq1_s::kValues, iq1_s::kBytes, kBy256, iq1_s::decode, nullptr,
+     iq1_s::vec_dot, iq1_s::first_bad_scale},
     {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
      iq4_nl::vec_dot, iq4_nl::first_bad_scale},
     {Format::iq3_s, "IQ3_S", iq3_s::kValues, iq3_s::kBytes, kBy256, iq3_s::decode, nullptr,
@@ -96,7 +99,8 @@ constexpr FormatTraits kFormats[] = {
     layout_only(Format::i32, "I32", 1, 4, kDense),
     layout_only(Format::i64, "I64", 1, 8, kDense),
     layout_only(Format::f64, "F64", 1, 8, kDense),
-    layout_only(Format::iq1_m, "IQ1_M", 256, 56, kBy256),
+    {Format::iq1_m, "IQ1_M", iq1_m::kValues, iq1_m::kBytes, kBy256, iq1_m::decode, nullptr,
+     iq1_m::vec_dot, iq1_m::first_bad_scale},
     {Format::bf16, "BF16", 1, 2, kDense, dense::decode_bf16, dense::encode_bf16, nullptr, nullptr},
     layout_only(Format::tq1_0, "TQ1_0", 256, 54, kBy256),
     layout_only(Format::tq2_0, "TQ2_0", 256, 66, kBy256),

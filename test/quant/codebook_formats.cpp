@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quant/format.h"
+#include "quant/formats/iq1_grid.h"
 #include "quant/formats/iq2_grids.h"
 #include "quant/formats/iq3_grids.h"
 #include "support/catch.h"
@@ -52,6 +53,24 @@ TEST_CASE("codebooks: the grids of IQ2 are the published ones") {
 TEST_CASE("codebooks: the grids of IQ3 are the published ones") {
   CHECK(hash_of(quant::iq3::kGridXxs, 4) == 0xdfa5dc83d6a155d5u);
   CHECK(hash_of(quant::iq3::kGridS, 4) == 0xfa37020c25b44829u);
+}
+
+// The published table holds -1, 0 and 1, ours eight times that, an eighth up or down.
+TEST_CASE("codebooks: the grid of IQ1 is the published one") {
+  std::vector<std::uint64_t> points;
+  std::size_t wrong = 0;
+  for (std::size_t p = 0; p < quant::iq1::kGridUp.size(); ++p) {
+    std::uint64_t point = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      const auto up = static_cast<std::int8_t>(quant::iq1::kGridUp[p] >> (8 * i));
+      const auto down = static_cast<std::int8_t>(quant::iq1::kGridDown[p] >> (8 * i));
+      if (up - down != 2 || (up - 1) % 8 != 0) ++wrong;
+      point |= static_cast<std::uint64_t>(static_cast<std::uint8_t>((up - 1) / 8)) << (8 * i);
+    }
+    points.push_back(point);
+  }
+  CHECK(wrong == 0);
+  CHECK(hash_of(points, 8) == 0x6703ed863501ae2eu);
 }
 
 TEST_CASE("codebooks: sign masks") {
@@ -143,4 +162,42 @@ TEST_CASE("codebooks: an IQ3_S block by hand") {
   for (std::size_t i = 224; i < 254; ++i) expected[i] = 6;
   expected[254] = expected[255] = -90;
   CHECK(decode(Format::iq3_s, block) == expected);
+}
+
+TEST_CASE("codebooks: an IQ1_S block by hand") {
+  Block block(50);  // every index 0: -1 plus an eighth
+  set_half(block, 0, 8.0f);
+  set(block, 2 + 4 * 7 + 3, 1);  // group 7, point 3: the low bits of 769, 0x00ff0001ff010100
+  set(block, 34 + 14, 0);        // whose high bits, 3, are bits 9 to 11 of the word
+  set(block, 34 + 15, 0x80 | 0x20 | 0x06);  // scale 2 * 2 + 1, down by an eighth
+  std::vector<float> expected(256, -7.0f);
+  for (std::size_t i = 224; i < 248; ++i) expected[i] = -9 * 5;
+  const float point[] = {-1, 7, 7, -9, 7, -1, -9, -1};
+  for (std::size_t i = 0; i < 8; ++i) expected[248 + i] = 5 * point[i];
+  CHECK(decode(Format::iq1_s, block) == expected);
+}
+
+TEST_CASE("codebooks: an IQ1_M block by hand") {
+  Block block(56);
+  // d = 1.5 = 0x3e00: its nibbles, the lowest first, are the upper ones of the four words.
+  set(block, 49, 0x00);
+  set(block, 51, 0x00);
+  set(block, 53, 0xe0 | 0x0e);  // groups 8 to 11: of 0x0e00 the scale codes are 0, 0, 0, 7
+  set(block, 55, 0x30);
+  set(block, 16 * 2 + 15, 0xf0);  // point 31: index 0x700, down
+  set(block, 32 + 11, 0x08);      // point 22, the first of group 11: down
+  std::vector<float> expected(256, 1.5f * -0.875f);
+  for (std::size_t i = 176; i < 184; ++i) expected[i] = 1.5f * 15 * -1.125f;
+  for (std::size_t i = 184; i < 192; ++i) expected[i] = 1.5f * 15 * -0.875f;
+  const float point[] = {1, -1, 0, 1, 1, 0, 0, 1};  // 0x010000010100ff01, read from the right
+  for (std::size_t i = 0; i < 8; ++i) expected[248 + i] = 1.5f * (point[i] - 0.125f);
+  CHECK(decode(Format::iq1_m, block) == expected);
+  const quant::FormatTraits& format = quant::traits(Format::iq1_m);
+  CHECK(format.first_bad_scale(block.data(), 1) == 1);
+  set(block, 53, 0xc0);  // 0x7c00: infinity, but only with both nibbles
+  CHECK(format.first_bad_scale(block.data(), 1) == 1);
+  set(block, 55, 0x70);
+  CHECK(format.first_bad_scale(block.data(), 1) == 0);
+  set(block, 53, 0xb0);
+  CHECK(format.first_bad_scale(block.data(), 1) == 1);
 }
