@@ -201,3 +201,15 @@ TEST_CASE("codebooks: an IQ1_M block by hand") {
   set(block, 53, 0xb0);
   CHECK(format.first_bad_scale(block.data(), 1) == 1);
 }
+
+TEST_CASE("ternary: a TQ2_0 block by hand") {
+  Block block(66);  // every value 0 - 1
+  set_half(block, 64, 3.0f);
+  set(block, 1, 0x24);        // values 1, 33, 65, 97: 0, 1, 2, 0 before 1 is taken off
+  set(block, 32 + 31, 0xc0);  // value 255: 3, which no encoder writes
+  std::vector<float> expected(256, -3.0f);
+  expected[33] = 0;
+  expected[65] = 3;
+  expected[255] = 6;
+  CHECK(decode(Format::tq2_0, block) == expected);
+}
