@@ -30,6 +30,7 @@
 #include "quant/formats/q6_k.h"
 #include "quant/formats/q8_0.h"
 #include "quant/formats/q8_k.h"
+#include "quant/formats/tq1_0.h"
 #include "quant/formats/tq2_0.h"
 
 namespace lockstep::quant {
@@ -103,7 +104,8 @@ constexpr FormatTraits kFormats[] = {
     {Format::iq1_m, "IQ1_M", iq1_m::kValues, iq1_m::kBytes, kBy256, iq1_m::decode, nullptr,
      iq1_m::vec_dot, iq1_m::first_bad_scale},
     {Format::bf16, "BF16", 1, 2, kDense, dense::decode_bf16, dense::encode_bf16, nullptr, nullptr},
-    layout_only(Format::tq1_0, "TQ1_0", 256, 54, kBy256),
+    {Format::tq1_0, "TQ1_0", tq1_0::kValues, tq1_0::kBytes, kBy256, tq1_0::decode, nullptr,
+     tq1_0::vec_dot, tq1_0::first_bad_scale},
     {Format::tq2_0, "TQ2_0", tq2_0::kValues, tq2_0::kBytes, kBy256, tq2_0::decode, nullptr,
      tq2_0::vec_dot, tq2_0::first_bad_scale},
     {Format::mxfp4, "MXFP4", mxfp4::kValues, mxfp4::kBytes, kBy32, mxfp4::decode, nullptr,

@@ -202,6 +202,21 @@ TEST_CASE("codebooks: an IQ1_M block by hand") {
   CHECK(format.first_bad_scale(block.data(), 1) == 1);
 }
 
+TEST_CASE("ternary: a TQ1_0 block by hand") {
+  Block block(54);  // every digit 0: -1
+  set_half(block, 52, 3.0f);
+  set(block, 5, 183);        // 256 * 173 / 243 rounded up, 173 = 20102 in base 3
+  set(block, 32 + 15, 255);  // 22222
+  set(block, 48 + 3, 108);   // 10210, the last digit for nothing
+  std::vector<float> expected(256, -3.0f);
+  expected[5] = expected[5 + 128] = 3;
+  expected[5 + 64] = 0;
+  for (std::size_t n = 0; n < 5; ++n) expected[160 + 16 * n + 15] = 3;
+  expected[243] = expected[243 + 12] = 0;
+  expected[243 + 8] = 3;
+  CHECK(decode(Format::tq1_0, block) == expected);
+}
+
 TEST_CASE("ternary: a TQ2_0 block by hand") {
   Block block(66);  // every value 0 - 1
   set_half(block, 64, 3.0f);
