@@ -8,6 +8,13 @@
 #include <bit>
 
 #include "quant/formats/dense.h"
+#include "quant/formats/iq1_m.h"
+#include "quant/formats/iq1_s.h"
+#include "quant/formats/iq2_s.h"
+#include "quant/formats/iq2_xs.h"
+#include "quant/formats/iq2_xxs.h"
+#include "quant/formats/iq3_s.h"
+#include "quant/formats/iq3_xxs.h"
 #include "quant/formats/iq4_nl.h"
 #include "quant/formats/iq4_xs.h"
 #include "quant/formats/mxfp4.h"
@@ -23,6 +30,8 @@
 #include "quant/formats/q6_k.h"
 #include "quant/formats/q8_0.h"
 #include "quant/formats/q8_k.h"
+#include "quant/formats/tq1_0.h"
+#include "quant/formats/tq2_0.h"
 
 namespace lockstep::quant {
 namespace {
@@ -71,14 +80,20 @@ constexpr FormatTraits kFormats[] = {
      q6_k::first_bad_scale},
     {Format::q8_k, "Q8_K", q8_k::kValues, q8_k::kBytes, kBy256, q8_k::decode, q8_k::encode, nullptr,
      q8_k::first_bad_scale},
-    layout_only(Format::iq2_xxs, "IQ2_XXS", 256, 66, kBy256),
-    layout_only(Format::iq2_xs, "IQ2_XS", 256, 74, kBy256),
-    layout_only(Format::iq3_xxs, "IQ3_XXS", 256, 98, kBy256),
-    layout_only(Format::iq1_s, "IQ1_S", 256, 50, kBy256),
+    {Format::iq2_xxs, "IQ2_XXS", iq2_xxs::kValues, iq2_xxs::kBytes, kBy256, iq2_xxs::decode,
+     nullptr, iq2_xxs::vec_dot, iq2_xxs::first_bad_scale},
+    {Format::iq2_xs, "IQ2_XS", iq2_xs::kValues, iq2_xs::kBytes, kBy256, iq2_xs::decode, nullptr,
+     iq2_xs::vec_dot, iq2_xs::first_bad_scale},
+    {Format::iq3_xxs, "IQ3_XXS", iq3_xxs::kValues, iq3_xxs::kBytes, kBy256, iq3_xxs::decode,
+     nullptr, iq3_xxs::vec_dot, iq3_xxs::first_bad_scale},
+    {Format::iq1_s, "IQ1_S", iq1_s::kValues, iq1_s::kBytes, kBy256, iq1_s::decode, nullptr,
+     iq1_s::vec_dot, iq1_s::first_bad_scale},
     {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
      iq4_nl::vec_dot, iq4_nl::first_bad_scale},
-    layout_only(Format::iq3_s, "IQ3_S", 256, 110, kBy256),
-    layout_only(Format::iq2_s, "IQ2_S", 256, 82, kBy256),
+    {Format::iq3_s, "IQ3_S", iq3_s::kValues, iq3_s::kBytes, kBy256, iq3_s::decode, nullptr,
+     iq3_s::vec_dot, iq3_s::first_bad_scale},
+    {Format::iq2_s, "IQ2_S", iq2_s::kValues, iq2_s::kBytes, kBy256, iq2_s::decode, nullptr,
+     iq2_s::vec_dot, iq2_s::first_bad_scale},
     {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode, nullptr,
      iq4_xs::vec_dot, iq4_xs::first_bad_scale},
     layout_only(Format::i8, "I8", 1, 1, kDense),
@@ -86,10 +101,13 @@ constexpr FormatTraits kFormats[] = {
     layout_only(Format::i32, "I32", 1, 4, kDense),
     layout_only(Format::i64, "I64", 1, 8, kDense),
     layout_only(Format::f64, "F64", 1, 8, kDense),
-    layout_only(Format::iq1_m, "IQ1_M", 256, 56, kBy256),
+    {Format::iq1_m, "IQ1_M", iq1_m::kValues, iq1_m::kBytes, kBy256, iq1_m::decode, nullptr,
+     iq1_m::vec_dot, iq1_m::first_bad_scale},
     {Format::bf16, "BF16", 1, 2, kDense, dense::decode_bf16, dense::encode_bf16, nullptr, nullptr},
-    layout_only(Format::tq1_0, "TQ1_0", 256, 54, kBy256),
-    layout_only(Format::tq2_0, "TQ2_0", 256, 66, kBy256),
+    {Format::tq1_0, "TQ1_0", tq1_0::kValues, tq1_0::kBytes, kBy256, tq1_0::decode, nullptr,
+     tq1_0::vec_dot, tq1_0::first_bad_scale},
+    {Format::tq2_0, "TQ2_0", tq2_0::kValues, tq2_0::kBytes, kBy256, tq2_0::decode, nullptr,
+     tq2_0::vec_dot, tq2_0::first_bad_scale},
     {Format::mxfp4, "MXFP4", mxfp4::kValues, mxfp4::kBytes, kBy32, mxfp4::decode, nullptr,
      mxfp4::vec_dot, mxfp4::first_bad_scale},
     {Format::nvfp4, "NVFP4", nvfp4::kValues, nvfp4::kBytes, kBy32, nvfp4::decode, nullptr,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "quant/kernels.h"
@@ -24,14 +25,29 @@ inline bool same_float(float a, float b) {
 // As the upper byte of an f16, and as any scale of 8 bits: NaN.
 inline constexpr std::byte kBadScale{0xff};
 
-// The upper bytes of the scales in a block, found by asking the format which bytes make a block
-// bad.
-inline std::vector<std::size_t> scale_bytes(const quant::FormatTraits& format) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < format.block_bytes; ++i) {
+// A scale as the places of the bytes that decide whether it is finite: setting all of them to
+// kBadScale makes the block bad, clearing bit 6 of the last one makes it good. One byte nearly
+// always; the f16 of IQ1_M lies scattered over the upper nibbles of four words, its exponent in two
+// bytes.
+using ScaleBytes = std::vector<std::size_t>;
+
+inline void set_bytes(std::byte* block, const ScaleBytes& places, std::byte value) {
+  for (const std::size_t at : places) block[at] = value;
+}
+
+// The scales of a block, found by asking the format which bytes make a block bad: one, or if no
+// single one does, two together.
+inline std::vector<ScaleBytes> scales_of(const quant::FormatTraits& format) {
+  std::vector<ScaleBytes> found;
+  const auto try_bytes = [&](ScaleBytes places) {
     std::vector<std::byte> block(format.block_bytes);
-    block[i] = kBadScale;
-    if (format.first_bad_scale(block.data(), 1) == 0) found.push_back(i);
+    set_bytes(block.data(), places, kBadScale);
+    if (format.first_bad_scale(block.data(), 1) == 0) found.push_back(std::move(places));
+  };
+  for (std::size_t i = 0; i < format.block_bytes; ++i) try_bytes({i});
+  if (!found.empty()) return found;
+  for (std::size_t i = 0; i < format.block_bytes; ++i) {
+    for (std::size_t j = i + 1; j < format.block_bytes; ++j) try_bytes({i, j});
   }
   return found;
 }
@@ -43,7 +59,7 @@ enum class Weights { random, all_ones, all_zeros, alternating, most_negative };
 inline std::vector<std::byte> make_weights(const quant::FormatTraits& format, std::size_t blocks,
                                            Weights kind, std::uint32_t seed) {
   std::mt19937 random(seed);
-  const std::vector<std::size_t> scales = scale_bytes(format);
+  const std::vector<ScaleBytes> scales = scales_of(format);
   std::vector<std::byte> bytes(blocks * format.block_bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     switch (kind) {
@@ -65,8 +81,8 @@ inline std::vector<std::byte> make_weights(const quant::FormatTraits& format, st
     }
   }
   for (std::size_t b = 0; b < blocks; ++b) {
-    for (const std::size_t at : scales) {
-      std::byte& upper = bytes[b * format.block_bytes + at];
+    for (const ScaleBytes& scale : scales) {
+      std::byte& upper = bytes[b * format.block_bytes + scale.back()];
       // Clearing one exponent bit makes any f16 finite, any E4M3 too, and any E8M0 at most 2^64.
       upper = kind == Weights::random ? upper & std::byte{0xbf} : std::byte{0x1c};
     }

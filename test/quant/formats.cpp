@@ -13,45 +13,19 @@
 #include "quant/format.h"
 #include "quant/half.h"
 #include "support/catch.h"
+#include "test/quant/blocks.h"
 
 namespace quant = lockstep::quant;
+using namespace lockstep::test;
 using quant::Format;
 using quant::FormatTraits;
 
 namespace {
 
-using Block = std::vector<std::byte>;
-
-void set(Block& block, std::size_t at, unsigned value) {
-  block[at] = static_cast<std::byte>(value);
-}
-
-void set_half(Block& block, std::size_t at, float value) {
-  const std::uint16_t half = quant::f32_to_f16(value);
-  std::memcpy(&block[at], &half, sizeof half);
-}
-
-std::vector<float> decode(Format format, const Block& block) {
-  const FormatTraits& traits = quant::traits(format);
-  std::vector<float> values(block.size() / traits.block_bytes * traits.block_values);
-  traits.decode(block.data(), values.data(), values.size());
-  return values;
-}
-
 Block encode(Format format, const std::vector<float>& values) {
   Block block(quant::bytes_of(format, values.size()));
   quant::traits(format).encode(values.data(), nullptr, block.data(), values.size());
   return block;
-}
-
-// Values that are not zero, as "index=value" in order.
-std::string nonzero(const std::vector<float>& values) {
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == 0.0f) continue;
-    text += std::to_string(i) + "=" + std::to_string(static_cast<int>(values[i])) + " ";
-  }
-  return text;
 }
 
 }  // namespace

@@ -20,9 +20,17 @@ using quant::FormatTraits;
 
 namespace {
 
+bool is_other_file() { return std::getenv("LOCKSTEP_GOLDEN") != nullptr; }
+
 std::filesystem::path golden_path(const std::filesystem::path& shared) {
-  const char* other = std::getenv("LOCKSTEP_GOLDEN");
-  return other != nullptr ? std::filesystem::path(other) : shared;
+  return is_other_file() ? std::filesystem::path(std::getenv("LOCKSTEP_GOLDEN")) : shared;
+}
+
+// What is known of the reference file: values of every format that can be computed with.
+void check_formats_seen(int seen) {
+  int known = 0;
+  for (const FormatTraits& format : quant::all_formats()) known += format.vec_dot != nullptr;
+  CHECK(seen >= (is_other_file() ? 1 : known));
 }
 
 std::string lower(std::string_view name) {
@@ -40,7 +48,7 @@ std::size_t first_difference(const std::byte* a, const std::byte* b, std::size_t
 
 #define GOLDEN_OR_SKIP(FILE)                                          \
   std::filesystem::path path;                                         \
-  if (std::getenv("LOCKSTEP_GOLDEN") == nullptr) {                    \
+  if (!is_other_file()) {                                             \
     LOCKSTEP_SHARED_OR_SKIP(shared_path, "golden/quant_golden.gguf"); \
     path = shared_path;                                               \
   }                                                                   \
@@ -63,7 +71,7 @@ TEST_CASE("golden: sizes of every format in the file") {
     CHECK((quant::bytes_of(format.format, golden[name].values()) + 31) / 32 * 32 == bytes);
     ++seen;
   }
-  CHECK(seen >= 4);
+  check_formats_seen(seen);
 }
 
 TEST_CASE("golden: decoding is bit for bit the reference's") {
@@ -83,12 +91,14 @@ TEST_CASE("golden: decoding is bit for bit the reference's") {
     CHECK(format.first_bad_scale(golden[name].data, blocks) == blocks);
     ++seen;
   }
-  CHECK(seen >= 4);  // q4_0, q8_0, q4_k, q6_k at least
+  check_formats_seen(seen);
 }
 
 TEST_CASE("golden: encoding is byte for byte the reference's") {
   GOLDEN_OR_SKIP(golden);
   const auto check = [&](const char* format_name, const char* input, const char* expected) {
+    // Our own file has them all; another one may leave some out.
+    if (is_other_file() && !(golden.has(input) && golden.has(expected))) return;
     CAPTURE(format_name, input);
     const FormatTraits* format = quant::find_format(std::string_view(format_name));
     REQUIRE(format != nullptr);
@@ -112,6 +122,7 @@ TEST_CASE("golden: encoding is byte for byte the reference's") {
 // quantization step of every activation.
 TEST_CASE("golden: dot products are the reference's within the rounding of activations") {
   GOLDEN_OR_SKIP(golden);
+  if (is_other_file() && !golden.has("activations")) return;
   const std::vector<float> activations = golden["activations"].floats();
   const std::size_t k = golden["activations"].shape.at(0);
   const std::size_t tokens = activations.size() / k;
@@ -148,5 +159,5 @@ TEST_CASE("golden: dot products are the reference's within the rounding of activ
     CHECK(wrong == 0);
     ++seen;
   }
-  CHECK(seen >= 4);
+  check_formats_seen(seen);
 }

@@ -77,12 +77,12 @@ TEST_CASE("vec_dot: a weight scale that is NaN is seen in the result") {
         make_activations(format, 3 * format.block_values, 1, Values::random, 6);
     CHECK_FALSE(std::isnan(format.vec_dot(row.data(), activations.row(0), activations.k)));
     CHECK(format.first_bad_scale(row.data(), 3) == 3);
-    for (const std::size_t at : scale_bytes(format)) {
+    for (const ScaleBytes& scale : scales_of(format)) {
       auto damaged = row;
-      damaged[format.block_bytes + at] = kBadScale;
+      set_bytes(&damaged[format.block_bytes], scale, kBadScale);
       CHECK(std::isnan(format.vec_dot(damaged.data(), activations.row(0), activations.k)));
       CHECK(format.first_bad_scale(damaged.data(), 3) == 1);
     }
-    CHECK(scale_bytes(format).size() >= 1);
+    CHECK(scales_of(format).size() >= 1);
   }
 }
