@@ -7,6 +7,11 @@
 #include "quant/scalar/kernels.h"
 #if defined(LOCKSTEP_HAS_AVX2)
 #include "quant/avx2/kernels.h"
+#include "quant/formats/q4_0.h"
+#include "quant/formats/q4_1.h"
+#include "quant/formats/q5_0.h"
+#include "quant/formats/q5_1.h"
+#include "quant/formats/q8_0.h"
 #include "quant/packing.h"
 #endif
 
@@ -18,6 +23,11 @@ constexpr std::size_t kPartAlign = 64;  // a cache line
 constexpr std::size_t align_up(std::size_t bytes) noexcept {
   return (bytes + kPartAlign - 1) / kPartAlign * kPartAlign;
 }
+
+struct EncoderOf {
+  Format format;
+  Encoder encode;
+};
 
 #if defined(LOCKSTEP_HAS_AVX2)
 // A kernel on panels of 8 rows. The packed bytes follow from the format alone.
@@ -43,8 +53,31 @@ constexpr MatmulKernel kAvx2Kernels[] = {
     panel_kernel<Format::mxfp4>("mxfp4/avx2/r8", Isa::avx2, pack_mxfp4, avx2::run_mxfp4),
     panel_kernel<Format::nvfp4>("nvfp4/avx2/r8", Isa::avx2, pack_nvfp4, avx2::run_nvfp4),
 };
+
+template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>
+constexpr Encoder kAvx2 = encode_with<avx2::kEncoders, kSearching, kSimple>;
+
+using Searching = SearchingEncoders;
+
+constexpr EncoderOf kAvx2Encoders[] = {
+    {Format::q2_k, kAvx2<&Searching::q2_k>},
+    {Format::q3_k, kAvx2<&Searching::q3_k>},
+    {Format::q4_k, kAvx2<&Searching::q4_k>},
+    {Format::q5_k, kAvx2<&Searching::q5_k>},
+    {Format::q6_k, kAvx2<&Searching::q6_k>},
+    {Format::iq4_nl, kAvx2<&Searching::iq4_nl>},
+    {Format::iq4_xs, kAvx2<&Searching::iq4_xs>},
+    {Format::mxfp4, kAvx2<&Searching::mxfp4>},
+    {Format::nvfp4, kAvx2<&Searching::nvfp4>},
+    {Format::q4_0, kAvx2<&Searching::q4_0, q4_0::encode>},
+    {Format::q4_1, kAvx2<&Searching::q4_1, q4_1::encode>},
+    {Format::q5_0, kAvx2<&Searching::q5_0, q5_0::encode>},
+    {Format::q5_1, kAvx2<&Searching::q5_1, q5_1::encode>},
+    {Format::q8_0, kAvx2<&Searching::q8_0, q8_0::encode>},
+};
 #else
 constexpr std::array<MatmulKernel, 0> kAvx2Kernels;
+constexpr std::array<EncoderOf, 0> kAvx2Encoders;
 #endif
 
 // Filled once, on first use: the scalar part depends on the format table.
@@ -90,7 +123,11 @@ const MatmulKernel* find_matmul(Format format, Isa isa) noexcept {
 }
 
 Encoder find_encoder(Format format, Isa isa) noexcept {
-  (void)isa;
+  if (isa >= Isa::avx2) {
+    for (const EncoderOf& encoder : kAvx2Encoders) {
+      if (encoder.format == format) return encoder.encode;
+    }
+  }
   return traits(format).encode;
 }
 

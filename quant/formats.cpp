@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "quant/encode/encoders.h"
 #include "quant/formats/dense.h"
 #include "quant/formats/iq1_m.h"
 #include "quant/formats/iq1_s.h"
@@ -32,6 +33,7 @@
 #include "quant/formats/q8_k.h"
 #include "quant/formats/tq1_0.h"
 #include "quant/formats/tq2_0.h"
+#include "quant/scalar/kernels.h"
 
 namespace lockstep::quant {
 namespace {
@@ -42,6 +44,12 @@ constexpr FormatTraits layout_only(Format format, std::string_view name, std::ui
                                    std::uint32_t bytes, Format activation) {
   return {format, name, values, bytes, activation, nullptr, nullptr, nullptr, nullptr};
 }
+
+// The plain form of a searching encoder.
+template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>
+constexpr Encoder kSearch = encode_with<scalar::kEncoders, kSearching, kSimple>;
+
+using Searching = SearchingEncoders;
 
 constexpr auto kDense = Format::f32;  // the partner of formats without blocks
 constexpr auto kBy32 = Format::q8_0;
@@ -57,27 +65,27 @@ constexpr auto kBy256 = Format::q8_k;
 constexpr FormatTraits kFormats[] = {
     {Format::f32, "F32", 1, 4, kDense, dense::decode_f32, dense::encode_f32, nullptr, nullptr},
     {Format::f16, "F16", 1, 2, kDense, dense::decode_f16, dense::encode_f16, nullptr, nullptr},
-    {Format::q4_0, "Q4_0", q4_0::kValues, q4_0::kBytes, kBy32, q4_0::decode, q4_0::encode,
-     q4_0::vec_dot, q4_0::first_bad_scale},
-    {Format::q4_1, "Q4_1", q4_1::kValues, q4_1::kBytes, kBy32, q4_1::decode, q4_1::encode,
-     q4_1::vec_dot, q4_1::first_bad_scale},
-    {Format::q5_0, "Q5_0", q5_0::kValues, q5_0::kBytes, kBy32, q5_0::decode, q5_0::encode,
-     q5_0::vec_dot, q5_0::first_bad_scale},
-    {Format::q5_1, "Q5_1", q5_1::kValues, q5_1::kBytes, kBy32, q5_1::decode, q5_1::encode,
-     q5_1::vec_dot, q5_1::first_bad_scale},
-    {Format::q8_0, "Q8_0", q8_0::kValues, q8_0::kBytes, kBy32, q8_0::decode, q8_0::encode,
-     q8_0::vec_dot, q8_0::first_bad_scale},
+    {Format::q4_0, "Q4_0", q4_0::kValues, q4_0::kBytes, kBy32, q4_0::decode,
+     kSearch<&Searching::q4_0, q4_0::encode>, q4_0::vec_dot, q4_0::first_bad_scale},
+    {Format::q4_1, "Q4_1", q4_1::kValues, q4_1::kBytes, kBy32, q4_1::decode,
+     kSearch<&Searching::q4_1, q4_1::encode>, q4_1::vec_dot, q4_1::first_bad_scale},
+    {Format::q5_0, "Q5_0", q5_0::kValues, q5_0::kBytes, kBy32, q5_0::decode,
+     kSearch<&Searching::q5_0, q5_0::encode>, q5_0::vec_dot, q5_0::first_bad_scale},
+    {Format::q5_1, "Q5_1", q5_1::kValues, q5_1::kBytes, kBy32, q5_1::decode,
+     kSearch<&Searching::q5_1, q5_1::encode>, q5_1::vec_dot, q5_1::first_bad_scale},
+    {Format::q8_0, "Q8_0", q8_0::kValues, q8_0::kBytes, kBy32, q8_0::decode,
+     kSearch<&Searching::q8_0, q8_0::encode>, q8_0::vec_dot, q8_0::first_bad_scale},
     layout_only(Format::q8_1, "Q8_1", 32, 36, kBy32),
-    {Format::q2_k, "Q2_K", q2_k::kValues, q2_k::kBytes, kBy32, q2_k::decode, nullptr, q2_k::vec_dot,
-     q2_k::first_bad_scale},
-    {Format::q3_k, "Q3_K", q3_k::kValues, q3_k::kBytes, kBy256, q3_k::decode, nullptr,
-     q3_k::vec_dot, q3_k::first_bad_scale},
-    {Format::q4_k, "Q4_K", q4_k::kValues, q4_k::kBytes, kBy256, q4_k::decode, nullptr,
-     q4_k::vec_dot, q4_k::first_bad_scale},
-    {Format::q5_k, "Q5_K", q5_k::kValues, q5_k::kBytes, kBy32, q5_k::decode, nullptr, q5_k::vec_dot,
-     q5_k::first_bad_scale},
-    {Format::q6_k, "Q6_K", q6_k::kValues, q6_k::kBytes, kBy32, q6_k::decode, nullptr, q6_k::vec_dot,
-     q6_k::first_bad_scale},
+    {Format::q2_k, "Q2_K", q2_k::kValues, q2_k::kBytes, kBy32, q2_k::decode,
+     kSearch<&Searching::q2_k>, q2_k::vec_dot, q2_k::first_bad_scale},
+    {Format::q3_k, "Q3_K", q3_k::kValues, q3_k::kBytes, kBy256, q3_k::decode,
+     kSearch<&Searching::q3_k>, q3_k::vec_dot, q3_k::first_bad_scale},
+    {Format::q4_k, "Q4_K", q4_k::kValues, q4_k::kBytes, kBy256, q4_k::decode,
+     kSearch<&Searching::q4_k>, q4_k::vec_dot, q4_k::first_bad_scale},
+    {Format::q5_k, "Q5_K", q5_k::kValues, q5_k::kBytes, kBy32, q5_k::decode,
+     kSearch<&Searching::q5_k>, q5_k::vec_dot, q5_k::first_bad_scale},
+    {Format::q6_k, "Q6_K", q6_k::kValues, q6_k::kBytes, kBy32, q6_k::decode,
+     kSearch<&Searching::q6_k>, q6_k::vec_dot, q6_k::first_bad_scale},
     {Format::q8_k, "Q8_K", q8_k::kValues, q8_k::kBytes, kBy256, q8_k::decode, q8_k::encode, nullptr,
      q8_k::first_bad_scale},
     {Format::iq2_xxs, "IQ2_XXS", iq2_xxs::kValues, iq2_xxs::kBytes, kBy256, iq2_xxs::decode,
@@ -88,14 +96,14 @@ constexpr FormatTraits kFormats[] = {
      nullptr, iq3_xxs::vec_dot, iq3_xxs::first_bad_scale},
     {Format::iq1_s, "IQ1_S", iq1_s::kValues, iq1_s::kBytes, kBy256, iq1_s::decode, nullptr,
      iq1_s::vec_dot, iq1_s::first_bad_scale},
-    {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode, nullptr,
-     iq4_nl::vec_dot, iq4_nl::first_bad_scale},
+    {Format::iq4_nl, "IQ4_NL", iq4_nl::kValues, iq4_nl::kBytes, kBy32, iq4_nl::decode,
+     kSearch<&Searching::iq4_nl>, iq4_nl::vec_dot, iq4_nl::first_bad_scale},
     {Format::iq3_s, "IQ3_S", iq3_s::kValues, iq3_s::kBytes, kBy256, iq3_s::decode, nullptr,
      iq3_s::vec_dot, iq3_s::first_bad_scale},
     {Format::iq2_s, "IQ2_S", iq2_s::kValues, iq2_s::kBytes, kBy256, iq2_s::decode, nullptr,
      iq2_s::vec_dot, iq2_s::first_bad_scale},
-    {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode, nullptr,
-     iq4_xs::vec_dot, iq4_xs::first_bad_scale},
+    {Format::iq4_xs, "IQ4_XS", iq4_xs::kValues, iq4_xs::kBytes, kBy256, iq4_xs::decode,
+     kSearch<&Searching::iq4_xs>, iq4_xs::vec_dot, iq4_xs::first_bad_scale},
     layout_only(Format::i8, "I8", 1, 1, kDense),
     layout_only(Format::i16, "I16", 1, 2, kDense),
     layout_only(Format::i32, "I32", 1, 4, kDense),
@@ -108,10 +116,10 @@ constexpr FormatTraits kFormats[] = {
      tq1_0::vec_dot, tq1_0::first_bad_scale},
     {Format::tq2_0, "TQ2_0", tq2_0::kValues, tq2_0::kBytes, kBy256, tq2_0::decode, nullptr,
      tq2_0::vec_dot, tq2_0::first_bad_scale},
-    {Format::mxfp4, "MXFP4", mxfp4::kValues, mxfp4::kBytes, kBy32, mxfp4::decode, nullptr,
-     mxfp4::vec_dot, mxfp4::first_bad_scale},
-    {Format::nvfp4, "NVFP4", nvfp4::kValues, nvfp4::kBytes, kBy32, nvfp4::decode, nullptr,
-     nvfp4::vec_dot, nvfp4::first_bad_scale},
+    {Format::mxfp4, "MXFP4", mxfp4::kValues, mxfp4::kBytes, kBy32, mxfp4::decode,
+     kSearch<&Searching::mxfp4>, mxfp4::vec_dot, mxfp4::first_bad_scale},
+    {Format::nvfp4, "NVFP4", nvfp4::kValues, nvfp4::kBytes, kBy32, nvfp4::decode,
+     kSearch<&Searching::nvfp4>, nvfp4::vec_dot, nvfp4::first_bad_scale},
 };
 
 constexpr std::size_t kIds = 64;  // above every id of the table

@@ -1,11 +1,13 @@
 // What the AVX2 instruction set (with FMA and F16C) hands to dispatch.cpp.
 #pragma once
 
+#include "quant/encode/encoders.h"
 #include "quant/kernels.h"
 
 namespace lockstep::quant::avx2 {
 
 extern const RowKernels kRowKernels;
+extern const SearchingEncoders kEncoders;
 
 // As MatmulKernel::run, on the 8-row panels of packing.h.
 void run_q4_0(const MatmulCall& call) noexcept;

@@ -72,6 +72,20 @@ struct Avx2Simd {
   static Floats max(Floats a, Floats b) noexcept {
     return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
   }
+  static __m256 select_less(__m256 a, __m256 b, __m256 x, __m256 y) noexcept {
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+  }
+  static Floats select_less(Floats a, Floats b, Floats x, Floats y) noexcept {
+    return {select_less(a.lo, b.lo, x.lo, y.lo), select_less(a.hi, b.hi, x.hi, y.hi)};
+  }
+  static Ints less(Floats a, Floats b) noexcept {
+    return {_mm256_castps_si256(_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
+            _mm256_castps_si256(_mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
+  }
+  static Floats lookup8(const float* table, Ints index) noexcept {
+    const __m256 all = _mm256_loadu_ps(table);
+    return {_mm256_permutevar8x32_ps(all, index.lo), _mm256_permutevar8x32_ps(all, index.hi)};
+  }
   static __m256 or_nan(__m256 y, __m256 x) noexcept {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
   }
@@ -91,6 +105,9 @@ struct Avx2Simd {
   static Floats power_of_two(Ints n) noexcept { return {power_of_two(n.lo), power_of_two(n.hi)}; }
   static Ints halve(Ints n) noexcept {
     return {_mm256_srai_epi32(n.lo, 1), _mm256_srai_epi32(n.hi, 1)};
+  }
+  static Ints add_ints(Ints a, Ints b) noexcept {
+    return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
   }
   static Ints sub_ints(Ints a, Ints b) noexcept {
     return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};

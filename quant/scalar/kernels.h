@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <span>
 
+#include "quant/encode/encoders.h"
 #include "quant/kernels.h"
 
 namespace lockstep::quant::scalar {
 
 extern const RowKernels kRowKernels;
+extern const SearchingEncoders kEncoders;
 
 // Upper bound of the number of kernels made by matmul_kernels().
 inline constexpr std::size_t kMaxMatmulKernels = 64;

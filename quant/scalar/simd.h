@@ -74,6 +74,19 @@ struct ScalarSimd {
   static Floats max(const Floats& a, const Floats& b) noexcept {
     return floats([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
   }
+  // a < b ? x : y; y if a or b is NaN.
+  static Floats select_less(const Floats& a, const Floats& b, const Floats& x,
+                            const Floats& y) noexcept {
+    return floats([&](int i) { return a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i]; });
+  }
+  // -1 where a < b, else 0.
+  static Ints less(const Floats& a, const Floats& b) noexcept {
+    return ints([&](int i) { return a.lane[i] < b.lane[i] ? -1 : 0; });
+  }
+  // Entries 0 to 7 of a table.
+  static Floats lookup8(const float* table, const Ints& index) noexcept {
+    return floats([&](int i) { return table[index.lane[i]]; });
+  }
   static Floats or_nan(const Floats& y, const Floats& x) noexcept {
     return floats([&](int i) { return x.lane[i] == x.lane[i] ? y.lane[i] : x.lane[i]; });
   }
@@ -97,6 +110,9 @@ struct ScalarSimd {
   }
   static Ints halve(const Ints& n) noexcept {
     return ints([&](int i) { return n.lane[i] >> 1; });
+  }
+  static Ints add_ints(const Ints& a, const Ints& b) noexcept {
+    return ints([&](int i) { return a.lane[i] + b.lane[i]; });
   }
   static Ints sub_ints(const Ints& a, const Ints& b) noexcept {
     return ints([&](int i) { return a.lane[i] - b.lane[i]; });
