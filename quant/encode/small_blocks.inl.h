@@ -6,11 +6,12 @@
 namespace lockstep::quant {
 namespace {
 
-// Four low bits as nibbles, and where there is a fifth one it goes into a word before them.
-inline void put_fifth_bits(std::byte* to, Codes q) noexcept {
+// As five_bits::encode, which no instruction set may instantiate.
+inline void put_five_bits(std::byte* to, Codes q) noexcept {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < 32; ++i) bits |= ((q[i] >> 4) & 1u) << i;
   __builtin_memcpy(to, &bits, sizeof bits);
+  put_nibbles(to + five_bits::kNibbles, q, 16);
 }
 
 struct PackIq4Nl {
@@ -45,8 +46,7 @@ struct PackQ5_0 {
   using Levels = OffsetLevels<16>;
   static constexpr Grid kGrid{0.85f, 0.015f, 18};
   static void pack(Codes q, std::byte* block) noexcept {
-    put_fifth_bits(block + q5_0::kFifthBits, q);
-    put_nibbles(block + q5_0::kQuants, q, 16);
+    put_five_bits(block + q5_0::kQuants, q);
   }
 };
 
@@ -95,8 +95,7 @@ struct PackQ5_1 {
   static constexpr std::size_t kBytes = q5_1::kBytes;
   static constexpr int kHighest = 31;
   static void pack(Codes q, std::byte* block) noexcept {
-    put_fifth_bits(block + q5_1::kFifthBits, q);
-    put_nibbles(block + q5_1::kQuants, q, 16);
+    put_five_bits(block + q5_1::kQuants, q);
   }
 };
 
