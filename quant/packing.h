@@ -25,10 +25,10 @@
 //   Q2_K, 672 bytes     [d: 8 x f16][dmin: 8 x f16][bytes of groups 4i .. 4i + 3: 4 x 8 x 4]
 //                       [16 groups of 16 columns, each a step: bits 2i, 2i + 1 = columns 4i + c]
 //   Q3_K, 880 bytes     [d: 8 x f16][scale bytes 0-3, 4-7, 8-11 of the file's block: 3 x 8 x 4]
-//                       [8 pairs of groups of 16 columns, each
-//                          a step of third bits: bit i = columns 4i + c of the even group, bit
-//                          4 + i of the odd group
-//                          two steps of low bits: the even group and the odd one, as in Q2_K]
+//                       [8 runs of 32 columns, each 3 steps of 8 quads, quad i = columns 4i + c:
+//                          bits 0-2 and 3-5 of step s: quads 2s and 2s + 1
+//                          bits 6-7 of steps 0 and 1: low 2 bits of quads 6 and 7
+//                          bits 6 and 7 of step 2: third bits of quads 6 and 7]
 //   Q4_K, 1152 bytes    [d: 8 x f16][dmin: 8 x f16][scale bytes 0-3, 4-7, 8-11: 3 x 8 x 4]
 //                       [8 groups of 32 columns: nibbles]
 //   Q5_K, 1408 bytes    [d: 8 x f16][dmin: 8 x f16][scale bytes 0-3, 4-7, 8-11: 3 x 8 x 4]

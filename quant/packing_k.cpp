@@ -72,11 +72,20 @@ void pack_q3_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
         packed = place_half(block + q3_k::kScale, packed, r);
         packed = scatter_words(block + q3_k::kGroupScales, 3, packed, r);
         packed += r * kWord;
-        for (std::size_t pair = 0; pair < q3_k::kGroups / 2; ++pair, packed += 3 * kStep) {
-          const std::byte* low = block + q3_k::kLow + 32 * (pair / 4);
-          store_field(packed, bit_plane(block + q3_k::kThirdBits, pair));
-          store_field(packed + kStep, bit_pairs(low, pair % 4));
-          store_field(packed + 2 * kStep, bit_pairs(low + q3_k::kGroup, pair % 4));
+        for (std::size_t run = 0; run < q3_k::kValues / 32; ++run, packed += 3 * kStep) {
+          const std::byte* low = block + q3_k::kLow + 32 * (run / 4);
+          const auto quad = [&](std::size_t i) noexcept {
+            const std::uint32_t pairs = (word(low + i * kWord) >> (2 * (run % 4))) & kLowPairs;
+            const std::uint32_t third =
+                (word(block + q3_k::kThirdBits + i * kWord) >> run) & kLowBits;
+            return pairs | (third << 2);
+          };
+          const std::uint32_t six = quad(6);
+          const std::uint32_t seven = quad(7);
+          store_field(packed, quad(0) | (quad(1) << 3) | ((six & kLowPairs) << 6));
+          store_field(packed + kStep, quad(2) | (quad(3) << 3) | ((seven & kLowPairs) << 6));
+          store_field(packed + 2 * kStep, quad(4) | (quad(5) << 3) | ((six >> 2 & kLowBits) << 6) |
+                                              ((seven >> 2 & kLowBits) << 7));
         }
       });
 }

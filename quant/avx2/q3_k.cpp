@@ -1,6 +1,6 @@
 // Q3_K times Q8_K activations on AVX2. Weights stay unsigned (0..7); the offset of 4 is taken off
 // with the activation sums, scaled like the products: sum sc (q - 4) y = sum sc q y - 4 sum sc
-// sum y. A group is one step of low bits and half a step of third bits.
+// sum y. Panels hold 8 quads of 3 bits in 3 steps such that six of them need no putting together.
 #include "quant/avx2/group_scales.h"
 #include "quant/avx2/kernels.h"
 #include "quant/avx2/panel.h"
@@ -13,7 +13,7 @@ struct TileQ3_K {
   static constexpr std::size_t kBlockBytes = 880;
   static constexpr std::size_t kGroupScales = 16;
   static constexpr std::size_t kQuants = 112;
-  static constexpr std::size_t kPairBytes = 96;
+  static constexpr std::size_t kRunBytes = 96;
 
   // sc_j - 32 of groups 4i .. 4i + 3, an int8 each.
   struct Scales {
@@ -36,28 +36,34 @@ struct TileQ3_K {
              join(_mm256_srli_epi16(w1, 4), _mm256_srli_epi16(w2, 2))}};
   }
 
-  // Bit i of every byte moved to bit 2.
-  LOCKSTEP_INLINE static __m256i third_bit(__m256i bits, int i) noexcept {
-    const __m256i moved = i < 2 ? _mm256_slli_epi16(bits, 2 - i) : _mm256_srli_epi16(bits, i - 2);
-    return _mm256_and_si256(moved, _mm256_set1_epi8(4));
+  // The two whole quads of a step, and the two bits that are left of it.
+  LOCKSTEP_INLINE static __m256i first_quad(__m256i step) noexcept {
+    return _mm256_and_si256(step, _mm256_set1_epi8(7));
+  }
+  LOCKSTEP_INLINE static __m256i second_quad(__m256i step) noexcept {
+    return _mm256_and_si256(_mm256_srli_epi16(step, 3), _mm256_set1_epi8(7));
+  }
+  LOCKSTEP_INLINE static __m256i low_bits(__m256i step) noexcept {
+    return _mm256_and_si256(_mm256_srli_epi16(step, 6), _mm256_set1_epi8(3));
+  }
+  // Bit `at` of every byte moved to bit 2.
+  LOCKSTEP_INLINE static __m256i third_bit(__m256i step, int at) noexcept {
+    return _mm256_and_si256(_mm256_srli_epi16(step, at - 2), _mm256_set1_epi8(4));
   }
 
-  // isum[t] += scale * products over one group of 16 columns. Its third bits are the bits `at` and
-  // up of `third`. A lane adds 8 products of at most 7 * 127 in int16.
+  // isum[t] += scale * products over one group of 16 columns. A lane adds 8 products of at most
+  // 7 * 127 in int16.
   template <int N>
-  LOCKSTEP_INLINE static void add_group(__m256i quads, __m256i third, int at, __m256i scale,
+  LOCKSTEP_INLINE static void add_group(const __m256i (&quads)[4], __m256i scale,
                                         const Tokens<N>& tokens, std::size_t column,
                                         __m256i (&isum)[N]) noexcept {
-    const __m256i low_mask = _mm256_set1_epi8(3);
     __m256i sums[N];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const __m256i weights = _mm256_or_si256(
-          _mm256_and_si256(_mm256_srli_epi16(quads, 2 * i), low_mask), third_bit(third, at + i));
 #pragma GCC unroll 4
       for (int t = 0; t < N; ++t) {
         const std::int8_t* y = tokens.q(t, column) + 4 * i;
-        const __m256i a = _mm256_maddubs_epi16(weights, broadcast4(y));
+        const __m256i a = _mm256_maddubs_epi16(quads[i], broadcast4(y));
         sums[t] = i == 0 ? a : _mm256_add_epi16(sums[t], a);
         pin(sums[t]);
       }
@@ -67,6 +73,23 @@ struct TileQ3_K {
       isum[t] = _mm256_add_epi32(isum[t], _mm256_madd_epi16(sums[t], scale));
       pin(isum[t]);
     }
+  }
+
+  // Both groups of a run of 32 columns. `scales`: a lane of four, those of this run are bytes
+  // `first` and first + 1.
+  template <int N>
+  LOCKSTEP_INLINE static void add_run(const std::byte* steps, __m256i scales, int first,
+                                      const Tokens<N>& tokens, std::size_t column,
+                                      __m256i (&isum)[N]) noexcept {
+    const __m256i s0 = load_step(steps);
+    const __m256i s1 = load_step(steps + 32);
+    const __m256i s2 = load_step(steps + 64);
+    const __m256i even[4] = {first_quad(s0), second_quad(s0), first_quad(s1), second_quad(s1)};
+    add_group<N>(even, spread_signed(scales, first), tokens, column, isum);
+    const __m256i odd[4] = {first_quad(s2), second_quad(s2),
+                            _mm256_or_si256(low_bits(s0), third_bit(s2, 6)),
+                            _mm256_or_si256(low_bits(s1), third_bit(s2, 7))};
+    add_group<N>(odd, spread_signed(scales, first + 1), tokens, column + 16, isum);
   }
 
   template <int N>
@@ -92,15 +115,9 @@ struct TileQ3_K {
       }
 #pragma GCC unroll 8
       for (int pair = 0; pair < 8; ++pair) {
-        const std::byte* steps = panel + kQuants + kPairBytes * static_cast<std::size_t>(pair);
-        const std::size_t column = b * kBlockValues + 32 * static_cast<std::size_t>(pair);
-        const __m256i third = load_step(steps);
-        const __m256i of = scales.of[pair / 2];
-        const int first = pair % 2 * 2;  // byte of the even group
-        add_group<N>(load_step(steps + 32), third, 0, spread_signed(of, first), tokens, column,
-                     isum);
-        add_group<N>(load_step(steps + 64), third, 4, spread_signed(of, first + 1), tokens,
-                     column + 16, isum);
+        add_run<N>(panel + kQuants + kRunBytes * static_cast<std::size_t>(pair),
+                   scales.of[pair / 2], pair % 2 * 2, tokens,
+                   b * kBlockValues + 32 * static_cast<std::size_t>(pair), isum);
       }
       const __m256 d = load_scales(panel);
 #pragma GCC unroll 4

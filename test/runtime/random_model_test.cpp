@@ -55,7 +55,9 @@ TEST_CASE("random weights decode to mean 0 and standard deviation 1 / sqrt(colum
     CHECK(std::abs(sum / n) < 0.03 * sigma);
     CHECK(std::sqrt(squares / n) == Approx(sigma).epsilon(0.03));
     CHECK(largest < 5.5 * sigma);
-    CHECK(different.size() > 1000);  // scales differ from block to block
+    // Scales differ from block to block; those of 8 bits are few.
+    const bool coarse = random.format == Format::mxfp4 || random.format == Format::nvfp4;
+    CHECK(different.size() > (coarse ? 16u : 1000u));
     if (tensor.format->first_bad_scale != nullptr) {
       const std::size_t blocks = values.size() / tensor.format->block_values;
       CHECK(tensor.format->first_bad_scale(bytes.data(), blocks) == blocks);
@@ -104,5 +106,5 @@ TEST_CASE("impossible shapes are refused") {
   refused([](perf::LlamaShape& s) { s.feed_forward = 100; });
   refused([](perf::LlamaShape& s) { s.vocabulary = 261; });
   refused([](perf::LlamaShape& s) { s.feed_forward = 320; }, Format::q4_k);
-  refused([](perf::LlamaShape&) {}, Format::q2_k);
+  refused([](perf::LlamaShape&) {}, Format::q8_1);
 }
