@@ -1,6 +1,7 @@
 // The one list of kernels, and the choice among them. A kernel that is not listed here does not
 // exist: loading, tests, fuzzers and benches all iterate over all_matmul_kernels().
 #include <array>
+#include <cstring>
 
 #include "quant/encode.h"
 #include "quant/kernels.h"
@@ -17,6 +18,34 @@
 
 namespace lockstep::quant {
 namespace {
+
+#if defined(LOCKSTEP_HAS_AVX2)
+// A kernel on the file's own rows.
+template <Format kFormat>
+constexpr MatmulKernel row_kernel(std::string_view name, Isa isa,
+                                  void (*run)(const MatmulCall&) noexcept) {
+  constexpr auto row_bytes = [](std::size_t k) noexcept { return bytes_of(kFormat, k); };
+  constexpr auto copy = [](const std::byte* file_rows, std::size_t rows, std::size_t k,
+                           std::byte* panel) noexcept {
+    std::memcpy(panel, file_rows, rows * bytes_of(kFormat, k));
+  };
+  return {name, kFormat, isa, 1, row_bytes, copy, run};
+}
+
+constexpr MatmulKernel kAvx2RowKernels[] = {
+    row_kernel<Format::iq1_s>("iq1_s/avx2/r1", Isa::avx2, avx2::run_iq1_s),
+    row_kernel<Format::iq1_m>("iq1_m/avx2/r1", Isa::avx2, avx2::run_iq1_m),
+    row_kernel<Format::iq2_xxs>("iq2_xxs/avx2/r1", Isa::avx2, avx2::run_iq2_xxs),
+    row_kernel<Format::iq2_xs>("iq2_xs/avx2/r1", Isa::avx2, avx2::run_iq2_xs),
+    row_kernel<Format::iq2_s>("iq2_s/avx2/r1", Isa::avx2, avx2::run_iq2_s),
+    row_kernel<Format::iq3_xxs>("iq3_xxs/avx2/r1", Isa::avx2, avx2::run_iq3_xxs),
+    row_kernel<Format::iq3_s>("iq3_s/avx2/r1", Isa::avx2, avx2::run_iq3_s),
+    row_kernel<Format::tq1_0>("tq1_0/avx2/r1", Isa::avx2, avx2::run_tq1_0),
+    row_kernel<Format::tq2_0>("tq2_0/avx2/r1", Isa::avx2, avx2::run_tq2_0),
+};
+#else
+constexpr std::array<MatmulKernel, 0> kAvx2RowKernels;
+#endif
 
 constexpr std::size_t kPartAlign = 64;  // a cache line
 
@@ -82,12 +111,15 @@ constexpr std::array<EncoderOf, 0> kAvx2Encoders;
 
 // Filled once, on first use: the scalar part depends on the format table.
 struct KernelList {
-  std::array<MatmulKernel, scalar::kMaxMatmulKernels + std::size(kAvx2Kernels)> kernels{};
+  std::array<MatmulKernel,
+             scalar::kMaxMatmulKernels + std::size(kAvx2Kernels) + std::size(kAvx2RowKernels)>
+      kernels{};
   std::size_t count = 0;
 
   KernelList() noexcept {
     count = scalar::matmul_kernels({kernels.data(), scalar::kMaxMatmulKernels});
     for (const MatmulKernel& kernel : kAvx2Kernels) kernels[count++] = kernel;
+    for (const MatmulKernel& kernel : kAvx2RowKernels) kernels[count++] = kernel;
   }
 };
 

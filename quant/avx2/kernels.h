@@ -25,4 +25,15 @@ void run_iq4_xs(const MatmulCall& call) noexcept;
 void run_mxfp4(const MatmulCall& call) noexcept;
 void run_nvfp4(const MatmulCall& call) noexcept;
 
+// The same on rows as the file has them, panels of one.
+void run_iq1_s(const MatmulCall& call) noexcept;
+void run_iq1_m(const MatmulCall& call) noexcept;
+void run_iq2_xxs(const MatmulCall& call) noexcept;
+void run_iq2_xs(const MatmulCall& call) noexcept;
+void run_iq2_s(const MatmulCall& call) noexcept;
+void run_iq3_xxs(const MatmulCall& call) noexcept;
+void run_iq3_s(const MatmulCall& call) noexcept;
+void run_tq1_0(const MatmulCall& call) noexcept;
+void run_tq2_0(const MatmulCall& call) noexcept;
+
 }  // namespace lockstep::quant::avx2

@@ -6,6 +6,8 @@
 // in integers.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "quant/formats/grid.h"
@@ -190,12 +192,18 @@ inline constexpr std::uint16_t kCodes[2048] = {
 inline constexpr std::uint8_t kEighthsUp[] = {0xf9, 1, 9};
 inline constexpr std::uint8_t kEighthsDown[] = {0xf7, 0xff, 7};
 
-inline constexpr auto kGridUp = expand_grid<8, 2>(kCodes, kEighthsUp);
-inline constexpr auto kGridDown = expand_grid<8, 2>(kCodes, kEighthsDown);
+inline constexpr std::size_t kPoints = 2048;
 
-// The point that an 11-bit index names, moved down if `down`: eight int8.
-inline std::uint64_t point(unsigned index, bool down) noexcept {
-  return down ? kGridDown[index] : kGridUp[index];
-}
+// All points moved up, then all moved down: the shift is one more bit of the index, and no branch.
+inline constexpr auto kGrid = [] {
+  constexpr auto kUp = expand_grid<8, 2>(kCodes, kEighthsUp);
+  constexpr auto kDown = expand_grid<8, 2>(kCodes, kEighthsDown);
+  std::array<std::uint64_t, 2 * kPoints> grid{};
+  for (std::size_t p = 0; p < kPoints; ++p) {
+    grid[p] = kUp[p];
+    grid[kPoints + p] = kDown[p];
+  }
+  return grid;
+}();
 
 }  // namespace lockstep::quant::iq1

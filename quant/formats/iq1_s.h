@@ -34,10 +34,10 @@ struct Block {
   static void unpack(const std::byte* block, std::int8_t* q) noexcept {
     for (std::size_t j = 0; j < kValues / kGroup; ++j) {
       const unsigned word = group(block, j);
+      const unsigned down = (word >> 15) << 11;
       for (std::size_t i = 0; i < 4; ++i, q += 8) {
-        const unsigned high = (word >> (3 * i)) & 7u;
-        const unsigned index = byte_at(block + kLow, 4 * j + i) | (high << 8);
-        store_point(q, iq1::point(index, (word & 0x8000u) != 0));
+        const unsigned high = ((word >> (3 * i)) & 7u) << 8;
+        store_point(q, iq1::kGrid[byte_at(block + kLow, 4 * j + i) | high | down]);
       }
     }
   }

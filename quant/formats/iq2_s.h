@@ -32,10 +32,13 @@ struct Block {
     return static_cast<int>(2 * nibble_at(block + kGroupScales, j) + 1);
   }
   static void unpack(const std::byte* block, std::int8_t* q) noexcept {
-    for (std::size_t i = 0; i < kValues / 8; ++i, q += 8) {
-      const unsigned high = (byte_at(block + kHigh, i / 4) >> (2 * (i % 4))) & 3u;
-      const std::uint64_t point = iq2::kGridS[byte_at(block + kLow, i) | (high << 8)];
-      store_point(q, with_signs(point, kSignMasks[byte_at(block + kSigns, i)]));
+    for (std::size_t four = 0; four < kValues / 8; four += 4) {
+      const unsigned high = byte_at(block + kHigh, four / 4) << 8;
+      for (std::size_t i = 0; i < 4; ++i, q += 8) {
+        const unsigned index = byte_at(block + kLow, four + i) | ((high >> (2 * i)) & 0x300u);
+        const std::uint64_t mask = kSignMasks[byte_at(block + kSigns, four + i)];
+        store_point(q, with_signs(iq2::kGridS[index], mask));
+      }
     }
   }
 };

@@ -30,14 +30,16 @@ struct Block {
   static int group_scale(const std::byte* block, std::size_t j) noexcept {
     return static_cast<int>(2 * nibble_at(block + kGroupScales, j) + 1);
   }
-  static std::uint64_t point(const std::byte* block, std::size_t i) noexcept {
-    const unsigned ninth = (byte_at(block + kNinthBits, i / 8) >> (i % 8)) & 1u;
-    return iq3::kGridS[byte_at(block + kLow, i) | (ninth << 8)];
-  }
   static void unpack(const std::byte* block, std::int8_t* q) noexcept {
-    for (std::size_t i = 0; i < kValues / 8; ++i, q += 8) {
-      const std::uint64_t pair = point(block, 2 * i) | (point(block, 2 * i + 1) << 32);
-      store_point(q, with_signs(pair, kSignMasks[byte_at(block + kSigns, i)]));
+    const std::byte* low = block + kLow;
+    for (std::size_t j = 0; j < kValues / kGroup; ++j) {
+      const unsigned ninth = byte_at(block + kNinthBits, j) << 8;
+      for (std::size_t i = 0; i < 4; ++i, low += 2, q += 8) {
+        const std::uint64_t first = iq3::kGridS[byte_at(low, 0) | ((ninth >> (2 * i)) & 256u)];
+        const std::uint64_t second = iq3::kGridS[byte_at(low, 1) | ((ninth >> (2 * i + 1)) & 256u)];
+        const std::uint64_t mask = kSignMasks[byte_at(block + kSigns, 4 * j + i)];
+        store_point(q, with_signs(first | (second << 32), mask));
+      }
     }
   }
 };

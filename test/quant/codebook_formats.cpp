@@ -59,11 +59,12 @@ TEST_CASE("codebooks: the grids of IQ3 are the published ones") {
 TEST_CASE("codebooks: the grid of IQ1 is the published one") {
   std::vector<std::uint64_t> points;
   std::size_t wrong = 0;
-  for (std::size_t p = 0; p < quant::iq1::kGridUp.size(); ++p) {
+  for (std::size_t p = 0; p < quant::iq1::kPoints; ++p) {
     std::uint64_t point = 0;
     for (unsigned i = 0; i < 8; ++i) {
-      const auto up = static_cast<std::int8_t>(quant::iq1::kGridUp[p] >> (8 * i));
-      const auto down = static_cast<std::int8_t>(quant::iq1::kGridDown[p] >> (8 * i));
+      const auto up = static_cast<std::int8_t>(quant::iq1::kGrid[p] >> (8 * i));
+      const auto down =
+          static_cast<std::int8_t>(quant::iq1::kGrid[quant::iq1::kPoints + p] >> (8 * i));
       if (up - down != 2 || (up - 1) % 8 != 0) ++wrong;
       point |= static_cast<std::uint64_t>(static_cast<std::uint8_t>((up - 1) / 8)) << (8 * i);
     }
