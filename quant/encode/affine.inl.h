@@ -17,39 +17,60 @@ struct AffineSums {
   typename S::Floats w, x, q, qq, xq;
 };
 
+template <class S>
+struct Totals {
+  typename S::Floats w, x;
+};
+
+template <class G>
+Totals<typename G::S> totals_of(const G& g) noexcept {
+  using S = typename G::S;
+  Totals<S> total{S::set(static_cast<float>(G::kValues)), S::set(0.0f)};
+  if constexpr (G::kWeighted) total.w = S::set(0.0f);
+  for (int i = 0; i < G::kValues; ++i) {
+    if constexpr (G::kWeighted) total.w = S::add(total.w, g.weight(i));
+    total.x = S::add(total.x, g.weigh(i, g.value(i)));
+  }
+  return total;
+}
+
 template <int kHighest, class G>
-AffineSums<typename G::S> affine_sums(const G& g, typename G::Floats inverse,
-                                      typename G::Floats min) noexcept {
+AffineSums<typename G::S> affine_sums(const G& g, const Totals<typename G::S>& total,
+                                      typename G::Floats inverse, typename G::Floats min) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
-  AffineSums<S> sums{zero, zero, zero, zero, zero};
+  AffineSums<S> sums{total.w, total.x, zero, zero, zero};
   for (int i = 0; i < G::kValues; ++i) {
     const auto x = g.value(i);
     const auto q = Uniform<0, kHighest>::template nearest<S>(S::mul(S::add(x, min), inverse));
     const auto wq = g.weigh(i, q);
-    if constexpr (G::kWeighted) sums.w = S::add(sums.w, g.weight(i));
-    sums.x = S::add(sums.x, g.weigh(i, x));
     sums.q = S::add(sums.q, wq);
     sums.qq = S::add(sums.qq, S::mul(wq, q));
     sums.xq = S::add(sums.xq, S::mul(wq, x));
   }
-  if constexpr (!G::kWeighted) sums.w = S::set(static_cast<float>(G::kValues));
   return sums;
 }
 
+// Squared error of scale * q - min for these q.
 template <int kHighest, class G>
-typename G::Floats affine_error(const G& g, typename G::Floats scale,
-                                typename G::Floats min) noexcept {
+typename G::Floats affine_error(const G& g, typename G::Floats inverse, typename G::Floats q_min,
+                                typename G::Floats scale, typename G::Floats min) noexcept {
   using S = typename G::S;
-  const auto inverse = inverse_of<S>(scale);
   auto error = S::set(0.0f);
   for (int i = 0; i < G::kValues; ++i) {
     const auto x = g.value(i);
-    const auto q = Uniform<0, kHighest>::template nearest<S>(S::mul(S::add(x, min), inverse));
+    const auto q = Uniform<0, kHighest>::template nearest<S>(S::mul(S::add(x, q_min), inverse));
     const auto off = S::sub(x, S::sub(S::mul(scale, q), min));
     error = S::add(error, g.weigh(i, S::mul(off, off)));
   }
   return error;
+}
+
+// The same with each value at its nearest level: as decoded.
+template <int kHighest, class G>
+typename G::Floats affine_error(const G& g, typename G::Floats scale,
+                                typename G::Floats min) noexcept {
+  return affine_error<kHighest>(g, inverse_of<typename G::S>(scale), min, scale, min);
 }
 
 // Best real scale and minimum of every group. Another scale than the best one costs curvature *
@@ -74,28 +95,52 @@ void refit(const AffineSums<S>& sums, typename S::Floats& scale, typename S::Flo
   min = S::select_less(bare, zero, zero, min);
 }
 
-template <int kHighest, bool kAnyMin, class G>
-void improve(const G& g, typename G::Floats inverse, typename G::Floats min,
-             AffineFit<typename G::S>& fit) noexcept {
-  using S = typename G::S;
-  const auto sums = affine_sums<kHighest>(g, inverse, min);
-  typename S::Floats scale;
-  refit<S, kAnyMin>(sums, scale, min);
-  if constexpr (kAnyMin) {
-    scale = as_f16<S>(scale);
-    min = as_f16<S>(min);
-  }
-  const auto error = affine_error<kHighest>(g, scale, min);
-  const auto slope = S::div(sums.q, sums.w);
-  const auto curvature = S::sub(sums.qq, S::mul(sums.q, slope));
-  fit.scale = S::select_less(error, fit.error, scale, fit.scale);
-  fit.min = S::select_less(error, fit.error, min, fit.min);
-  fit.slope = S::select_less(error, fit.error, slope, fit.slope);
-  fit.curvature = S::select_less(error, fit.error, curvature, fit.curvature);
-  fit.error = S::select_less(error, fit.error, error, fit.error);
+template <class S>
+void keep_better(const AffineFit<S>& tried, AffineFit<S>& fit) noexcept {
+  fit.scale = S::select_less(tried.error, fit.error, tried.scale, fit.scale);
+  fit.min = S::select_less(tried.error, fit.error, tried.min, fit.min);
+  fit.slope = S::select_less(tried.error, fit.error, tried.slope, fit.slope);
+  fit.curvature = S::select_less(tried.error, fit.error, tried.curvature, fit.curvature);
+  fit.error = S::select_less(tried.error, fit.error, tried.error, fit.error);
 }
 
-// Where the range of the levels begins and ends: this many steps inside the range of the values.
+template <int kHighest, bool kAnyMin, class G>
+void improve(const G& g, const Totals<typename G::S>& total, typename G::Floats inverse,
+             typename G::Floats min, typename G::Floats handicap,
+             AffineFit<typename G::S>& fit) noexcept {
+  using S = typename G::S;
+  const auto sums = affine_sums<kHighest>(g, total, inverse, min);
+  AffineFit<S> tried = fit;
+  refit<S, kAnyMin>(sums, tried.scale, tried.min);
+  if constexpr (kAnyMin) {
+    tried.scale = as_f16<S>(tried.scale);
+    tried.min = as_f16<S>(tried.min);
+  }
+  tried.error = S::add(affine_error<kHighest>(g, tried.scale, tried.min), handicap);
+  tried.slope = S::div(sums.q, sums.w);
+  // A minimum of zero cannot follow downwards.
+  const auto follows = S::mul(sums.q, tried.slope);
+  tried.curvature = S::sub(sums.qq, S::select_less(S::set(0.0f), tried.min, follows, S::set(0.0f)));
+  keep_better(tried, fit);
+}
+
+template <class S>
+struct LaneRange {
+  typename S::Floats low, high;
+};
+
+template <class G>
+LaneRange<typename G::S> range_of_lanes(const G& g) noexcept {
+  using S = typename G::S;
+  LaneRange<S> range{g.value(0), g.value(0)};
+  for (int i = 1; i < G::kValues; ++i) {
+    range.low = S::min(g.value(i), range.low);
+    range.high = S::max(g.value(i), range.high);
+  }
+  return range;
+}
+
+// Where the levels begin and end: this many steps inside the range of the values.
 struct Insets {
   float first, step;
   int count;
@@ -105,37 +150,74 @@ template <int kHighest, bool kAnyMin, class G>
 AffineFit<typename G::S> search_affine(const G& g, const Insets& insets, int rounds) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
-  auto low = g.value(0);
-  auto high = low;
-  for (int i = 1; i < G::kValues; ++i) {
-    low = S::min(g.value(i), low);
-    high = S::max(g.value(i), high);
-  }
+  auto [low, high] = range_of_lanes(g);
   if constexpr (!kAnyMin) low = S::min(low, zero);
   AffineFit<S> fit{zero, zero, zero, zero, zero, zero};
   // No levels at all, only a minimum: the mean, if it may be subtracted.
-  const auto none = affine_sums<kHighest>(g, zero, zero);
-  fit.weight = none.w;
-  fit.min = S::div(S::sub(zero, none.x), none.w);
+  const auto total = totals_of(g);
+  fit.weight = total.w;
+  fit.min = S::div(S::sub(zero, total.x), total.w);
   if constexpr (kAnyMin) {
     fit.min = as_f16<S>(fit.min);
   } else {
     fit.min = S::max(fit.min, zero);
   }
   fit.error = affine_error<kHighest>(g, zero, fit.min);
-  const auto step = S::mul(S::sub(high, low), S::set(1.0f / static_cast<float>(kHighest)));
+  const auto range = S::sub(high, low);
+  const auto one_step = S::mul(range, S::set(1.0f / static_cast<float>(kHighest)));
+  // Where many scales are equally good, as for one value alone, the range itself is taken: it is
+  // tried first, and others must be better by more than roundings.
+  improve<kHighest, kAnyMin>(g, total, inverse_of<S>(one_step), S::sub(zero, low), zero, fit);
+  const auto handicap = S::mul(scale_error<Uniform<0, 0>>(g, zero), S::set(1e-11f));
   for (int a = 0; a < insets.count; ++a) {
     const float from_low = insets.first + insets.step * static_cast<float>(a);
-    const auto min = S::sub(S::mul(step, S::set(-from_low)), low);
+    const auto min = S::sub(S::mul(one_step, S::set(-from_low)), low);
     for (int b = 0; b < insets.count; ++b) {
       const float from_high = insets.first + insets.step * static_cast<float>(b);
-      const float levels = static_cast<float>(kHighest) - from_low - from_high;
-      const auto scale = S::mul(step, S::set(levels / static_cast<float>(kHighest)));
-      improve<kHighest, kAnyMin>(g, inverse_of<S>(scale), min, fit);
+      const auto levels = S::set(static_cast<float>(kHighest) + from_low + from_high);
+      improve<kHighest, kAnyMin>(g, total, S::div(levels, range), min, handicap, fit);
     }
   }
   for (int round = 0; round < rounds; ++round) {
-    improve<kHighest, kAnyMin>(g, inverse_of<S>(fit.scale), fit.min, fit);
+    improve<kHighest, kAnyMin>(g, total, inverse_of<S>(fit.scale), fit.min, zero, fit);
+  }
+  return fit;
+}
+
+// The public tools' way to a start for the block: large values count more, the levels begin at the
+// smallest value, and levels are not taken anew for the refitted scale. It rarely wins, but what it
+// finds must never be better than what is kept.
+template <int kHighest, class G>
+AffineFit<typename G::S> usual_start(const G& g, const Insets& outer) noexcept {
+  using S = typename G::S;
+  const auto zero = S::set(0.0f);
+  Groups<S, G::kValues, true> tilted;
+  auto squares = zero;
+  for (int i = 0; i < G::kValues; ++i) {
+    squares = S::add(squares, S::mul(g.value(i), g.value(i)));
+  }
+  float mean[kLanes];
+  S::store(S::mul(squares, S::set(1.0f / static_cast<float>(G::kValues))), mean);
+  for (float& lane : mean) lane = __builtin_sqrtf(lane);
+  for (int i = 0; i < G::kValues; ++i) {
+    S::store(g.value(i), tilted.x + i * kLanes);
+    S::store(g.weigh(i, S::add(S::load(mean), magnitude<S>(g.value(i)))), tilted.w + i * kLanes);
+  }
+  const auto total = totals_of(tilted);
+  auto [low, high] = range_of_lanes(g);
+  low = S::min(low, zero);
+  const auto range = S::sub(high, low);
+  const auto min = S::sub(zero, low);
+  const auto all = S::set(static_cast<float>(kHighest));
+  AffineFit<S> fit{S::div(range, all), min, zero, zero, zero, zero};
+  fit.error = affine_error<kHighest>(tilted, fit.scale, fit.min);
+  for (int k = 0; k < outer.count; ++k) {
+    const float more = outer.first + outer.step * static_cast<float>(k);
+    const auto inverse = S::div(S::add(all, S::set(more)), range);
+    AffineFit<S> tried = fit;
+    refit<S, false>(affine_sums<kHighest>(tilted, total, inverse, min), tried.scale, tried.min);
+    tried.error = affine_error<kHighest>(tilted, inverse, min, tried.scale, tried.min);
+    keep_better(tried, fit);
   }
   return fit;
 }
@@ -146,27 +228,41 @@ struct AffineLanes {
 };
 
 // Tries d and dmin with the integers within 1 of the group's real scale over d, and for each of
-// them within 1 of the minimum that belongs to it.
+// them within 1 of the minimum that belongs to it. With a radius, the best scale within it is found
+// first and stands in for the real one: errors have many dips, some far from the deepest.
 template <int kHighest, class Integers, class G>
 void try_affine(const G& g, int block_groups, const float* d_lanes, const float* dmin_lanes,
-                const AffineFit<typename G::S>& fit, AffineLanes& best) noexcept {
+                const AffineFit<typename G::S>& fit, int radius, AffineLanes& best) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
   const auto d = S::load(d_lanes);
   const auto dmin = S::load(dmin_lanes);
   const auto inverse_min = inverse_of<S>(dmin);
-  const auto center = Integers::template nearest<S>(S::mul(fit.scale, inverse_of<S>(d)));
+  const auto near = [](typename S::Floats center, int off) noexcept {
+    return Integers::template nearest<S>(S::add(center, S::set(static_cast<float>(off))));
+  };
+  const auto min_for = [&](typename S::Floats scale) noexcept {
+    const auto moved = S::sub(S::mul(d, scale), fit.scale);
+    const auto follows = S::add(fit.min, S::mul(moved, fit.slope));
+    return Integers::template nearest<S>(S::mul(follows, inverse_min));
+  };
+  const auto real = Integers::template nearest<S>(S::mul(fit.scale, inverse_of<S>(d)));
+  auto center = real;
+  auto center_error = S::set(kInfinity);
+  for (int i = -radius; radius != 0 && i <= radius; ++i) {
+    const auto scale = near(real, i);
+    const auto error = affine_error<kHighest>(g, S::mul(d, scale), S::mul(dmin, min_for(scale)));
+    center = S::select_less(error, center_error, scale, center);
+    center_error = S::select_less(error, center_error, error, center_error);
+  }
   auto best_error = S::set(kInfinity);
   auto best_scale = zero;
   auto best_min = zero;
   for (int i = -1; i <= 1; ++i) {
-    const auto scale = Integers::template nearest<S>(S::add(center, S::set(static_cast<float>(i))));
-    const auto moved = S::sub(S::mul(d, scale), fit.scale);
-    const auto follows = S::add(fit.min, S::mul(moved, fit.slope));
-    const auto min_center = Integers::template nearest<S>(S::mul(follows, inverse_min));
+    const auto scale = near(center, i);
+    const auto min_center = min_for(scale);
     for (int j = -1; j <= 1; ++j) {
-      const auto min =
-          Integers::template nearest<S>(S::add(min_center, S::set(static_cast<float>(j))));
+      const auto min = near(min_center, j);
       const auto error = affine_error<kHighest>(g, S::mul(d, scale), S::mul(dmin, min));
       best_scale = S::select_less(error, best_error, scale, best_scale);
       best_min = S::select_less(error, best_error, min, best_min);
@@ -193,8 +289,9 @@ void try_affine(const G& g, int block_groups, const float* d_lanes, const float*
 struct AffineEffort {
   Insets insets;
   int group_rounds;
-  int scales, mins;  // candidates of d, and of dmin for each
-  int rounds;        // of refitting both
+  Insets usual;
+  int scales, mins;    // candidates of d, and of dmin for each
+  int rounds, radius;  // of refitting both, with the integers on either side
 };
 
 // Candidates of dmin once d is given: the minima follow the rounded scales.
@@ -221,7 +318,7 @@ AffineFit<typename G::S> refit_blocks(const G& g, int block_groups, const Affine
   using S = typename G::S;
   const auto scale = S::mul(S::load(best.d), S::load(best.scale));
   const auto min = S::mul(S::load(best.dmin), S::load(best.min));
-  const auto sums = affine_sums<kHighest>(g, inverse_of<S>(scale), min);
+  const auto sums = affine_sums<kHighest>(g, totals_of(g), inverse_of<S>(scale), min);
   float w[kLanes], x[kLanes], q[kLanes], qq[kLanes], xq[kLanes];
   S::store(sums.w, w);
   S::store(sums.x, x);
@@ -293,12 +390,16 @@ AffineLanes search_affine_blocks(const G& g, int block_groups,
         const float taken = mins[first].take();
         for (int j = first; j < first + block_groups; ++j) dmin[j] = taken;
       }
-      try_affine<kHighest, Integers>(g, block_groups, d, dmin, fit, best);
+      try_affine<kHighest, Integers>(g, block_groups, d, dmin, fit, 0, best);
     }
   }
+  const auto usual = usual_start<kHighest>(g, effort.usual);
+  largest_multiple<S, Integers>(usual.scale, block_groups, d);
+  largest_multiple<S, Integers>(usual.min, block_groups, dmin);
+  try_affine<kHighest, Integers>(g, block_groups, d, dmin, usual, 0, best);
   for (int round = 0; round < effort.rounds; ++round) {
     const auto refitted = refit_blocks<kHighest>(g, block_groups, best, d, dmin);
-    try_affine<kHighest, Integers>(g, block_groups, d, dmin, refitted, best);
+    try_affine<kHighest, Integers>(g, block_groups, d, dmin, refitted, effort.radius, best);
   }
   return best;
 }

@@ -95,7 +95,7 @@ struct EncodeQ3K {
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-4, 3>;
   using Scales = Uniform<-32, 31>;
-  static constexpr ScaledEffort kEffort{{0.7f, 0.05f, 14}, 6, 2, 3, 1};
+  static constexpr ScaledEffort kEffort{{0.7f, 0.05f, 14}, {-0.9f, 0.1f, 19}, 4, 2, 2, 3, true};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {
@@ -137,7 +137,7 @@ struct EncodeQ6K {
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-32, 31>;
   using Scales = Uniform<-128, 127>;
-  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, 4, 6, 2, 2};
+  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 4, 6, 2, 6, false};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {
@@ -179,7 +179,7 @@ struct EncodeIq4Xs {
   static constexpr float kLargest = quant::kLargest;
   using Levels = BookLevels<kIq4Book>;
   using Scales = Uniform<-32, 31>;
-  static constexpr ScaledEffort kEffort{{0.7f, 0.04f, 13}, 4, 2, 2, 1};
+  static constexpr ScaledEffort kEffort{{0.7f, 0.04f, 13}, {-7.0f, 1.0f, 15}, 4, 2, 2, 4, true};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {
@@ -219,7 +219,7 @@ struct EncodeQ2K {
   static constexpr int kBlockGroups = q2_k::kGroups;
   static constexpr int kHighest = 3;
   using Integers = Uniform<0, 15>;
-  static constexpr AffineEffort kEffort{{-0.3f, 0.25f, 5}, 2, 4, 3, 4};
+  static constexpr AffineEffort kEffort{{-0.3f, 0.3f, 4}, 2, {-0.5f, 0.1f, 16}, 3, 2, 3, 0};
 
   static void pack(const std::int8_t* q, const float* scale, const float* min, std::uint16_t d,
                    std::uint16_t dmin, std::byte* block) noexcept {
@@ -262,7 +262,7 @@ struct EncodeQ4K {
   static constexpr int kBlockGroups = q4_k::kGroups;
   static constexpr int kHighest = 15;
   using Integers = Uniform<0, 63>;
-  static constexpr AffineEffort kEffort{{-0.3f, 0.3f, 5}, 1, 2, 2, 3};
+  static constexpr AffineEffort kEffort{{-0.6f, 0.3f, 7}, 1, {-1.0f, 0.1f, 21}, 2, 2, 3, 8};
 
   static void pack(const std::int8_t* q, const float* scale, const float* min, std::uint16_t d,
                    std::uint16_t dmin, std::byte* block) noexcept {
@@ -285,7 +285,7 @@ struct EncodeQ5K {
   static constexpr int kBlockGroups = q5_k::kGroups;
   static constexpr int kHighest = 31;
   using Integers = Uniform<0, 63>;
-  static constexpr AffineEffort kEffort{{-0.4f, 0.3f, 5}, 1, 2, 2, 3};
+  static constexpr AffineEffort kEffort{{-0.6f, 0.3f, 7}, 1, {-0.5f, 0.1f, 16}, 2, 2, 3, 10};
 
   static void pack(const std::int8_t* q, const float* scale, const float* min, std::uint16_t d,
                    std::uint16_t dmin, std::byte* block) noexcept {

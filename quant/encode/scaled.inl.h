@@ -20,6 +20,8 @@ struct Grid {
   int count;
 };
 
+inline constexpr float kMargin = 1.000002f;  // a few roundings
+
 // Best real scale of every group, and what one more unit of scale costs: error grows with
 // curvature * (scale - best)^2 near the best one.
 template <class S>
@@ -41,26 +43,65 @@ typename G::Floats extreme_of(const G& g) noexcept {
 }
 
 template <class Levels, class G>
-ScaleFit<typename G::S> search_scale(const G& g, const Grid& grid) noexcept {
+class ScaleSearch {
   using S = typename G::S;
-  const auto zero = S::set(0.0f);
-  const auto extreme = extreme_of(g);
-  ScaleFit<S> fit{zero, zero};
-  auto best = zero;
+  using Floats = typename S::Floats;
+
+ public:
+  // Where many scales are equally good, as for one value alone, the first one is kept: the smallest
+  // one, and where levels are integers one of few bits.
+  explicit ScaleSearch(const G& g) noexcept : g_(g), extreme_(extreme_of(g)) {
+    fit_ = {S::set(0.0f), S::set(0.0f)};
+    needed_ = S::set(0.0f);
+    keep_better(Levels::kLow);
+  }
+  // Tries the scale that brings the value of largest magnitude to `level`, refitted to the levels
+  // that the values then have.
+  void keep_better(float level) noexcept {
+    const auto sums = scale_sums<Levels>(g_, S::div(S::set(level), extreme_));
+    // What the best scale for these levels takes off the error of all zeros.
+    const auto gain = S::div(S::mul(sums.xq, sums.xq), sums.qq);
+    fit_.scale = S::select_less(needed_, gain, S::div(sums.xq, sums.qq), fit_.scale);
+    fit_.curvature = S::select_less(needed_, gain, sums.qq, fit_.curvature);
+    needed_ = S::select_less(needed_, gain, S::mul(gain, S::set(kMargin)), needed_);
+  }
+  const ScaleFit<S>& fit() const noexcept { return fit_; }
+
+ private:
+  const G& g_;
+  Floats extreme_, needed_;
+  ScaleFit<S> fit_;
+};
+
+template <class Levels, class G>
+ScaleFit<typename G::S> search_scale(const G& g, const Grid& grid) noexcept {
+  ScaleSearch<Levels, G> search(g);
   for (int k = 0; k < grid.count; ++k) {
     const float ratio = grid.first + grid.step * static_cast<float>(k);
     // The levels are not symmetric: the largest value may go to either end.
-    for (const float end : {Levels::kLow, Levels::kHigh}) {
-      const auto inverse = S::div(S::set(end * ratio), extreme);
-      const auto sums = scale_sums<Levels>(g, inverse);
-      // What the best scale for these levels takes off the error of all zeros.
-      const auto gain = S::div(S::mul(sums.xq, sums.xq), sums.qq);
-      fit.scale = S::select_less(best, gain, S::div(sums.xq, sums.qq), fit.scale);
-      fit.curvature = S::select_less(best, gain, sums.qq, fit.curvature);
-      best = S::select_less(best, gain, gain, best);
-    }
+    search.keep_better(Levels::kLow * ratio);
+    search.keep_better(Levels::kHigh * ratio);
   }
-  return fit;
+  return search.fit();
+}
+
+// The public tools' way to a start: values count by their squares, and the largest one goes near
+// the lowest level. It rarely wins, but what it finds must never be better than what is kept.
+template <class Levels, class G>
+typename G::Floats usual_scale(const G& g, const Grid& around_lowest) noexcept {
+  using S = typename G::S;
+  using Tilted = Groups<S, G::kValues, true>;
+  Tilted tilted;
+  for (int i = 0; i < G::kValues; ++i) {
+    S::store(g.value(i), tilted.x + i * kLanes);
+    S::store(g.weigh(i, S::mul(g.value(i), g.value(i))), tilted.w + i * kLanes);
+  }
+  ScaleSearch<Levels, Tilted> search(tilted);
+  for (int k = 0; k < around_lowest.count; ++k) {
+    search.keep_better(Levels::kLow + around_lowest.first +
+                       around_lowest.step * static_cast<float>(k));
+  }
+  return search.fit().scale;
 }
 
 // Candidates of a block's f16 scale.
@@ -90,20 +131,27 @@ struct Screen {
 inline constexpr float kLeastF16 = 0x1p-24f;
 
 // Ranks scales d by sum of curvature * (scale - d * integer)^2 over `count` groups. The largest
-// scale is given the integers from a little past the last one down to 0.45 of it: small scales are
-// few in f16, and a coarse d among them may hit all groups well.
+// scale is given the integers from a little past the last one down to half of it, and the fractions
+// between: small scales are few in f16, and a coarse d among them may hit all groups well.
 template <class S, class Scales>
 void screen(const float* scale, const float* curvature, int count, Screen& out) noexcept {
-  constexpr float kTop = Scales::kLow < 0.0f ? Scales::kLow : Scales::kHigh;
+  constexpr bool kSigned = Scales::kLow < 0.0f;
+  constexpr float kTop = kSigned ? -Scales::kLow : Scales::kHigh;
+  // A power of two, so that the integers are met exactly.
+  constexpr float kStep = kTop > 100.0f  ? 1.0f
+                          : kTop > 50.0f ? 0.5f
+                          : kTop > 20.0f ? 0.25f
+                                         : 0.125f;
   float largest = 0;
   for (int j = 0; j < count; ++j) {
     if (__builtin_fabsf(scale[j]) > __builtin_fabsf(largest)) largest = scale[j];
   }
-  const float least = largest / kTop < 0.0f ? -kLeastF16 : kLeastF16;
+  if (kSigned) largest = -largest;
+  const float least = largest < 0.0f ? -kLeastF16 : kLeastF16;
   for (int first = 0; first < Screen::kCount; first += kLanes) {
     float ratio[kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      ratio[i] = kTop * (1.03f - 0.58f / Screen::kCount * static_cast<float>(first + i));
+      ratio[i] = kTop + kStep * static_cast<float>(4 - first - i);
     }
     auto d = as_f16<S>(S::div(S::set(largest), S::load(ratio)));
     d = S::select_less(magnitude<S>(d), S::set(kLeastF16), S::set(least), d);
@@ -134,20 +182,29 @@ inline void sum_blocks(float* error, int block_groups) noexcept {
   }
 }
 
-// Tries d with the integers within `radius` of the group's real scale over d.
+// Tries d with the integers within `radius` of the group's real scale over d, and with those around
+// its mirror image.
 template <class Levels, class Scales, class G>
 void try_scales(const G& g, int block_groups, const float* d_lanes, typename G::Floats real,
-                int radius, ScaledLanes& best) noexcept {
+                int radius, bool mirror, ScaledLanes& best) noexcept {
   using S = typename G::S;
   const auto d = S::load(d_lanes);
   const auto center = Scales::template nearest<S>(S::mul(real, inverse_of<S>(d)));
   auto error = S::set(kInfinity);
   auto scale = S::set(0.0f);
-  for (int off = -radius; off <= radius; ++off) {
-    const auto tried = Scales::template nearest<S>(S::add(center, S::set(static_cast<float>(off))));
+  const auto keep_better = [&](typename S::Floats around, int off) noexcept {
+    const auto tried = Scales::template nearest<S>(S::add(around, S::set(static_cast<float>(off))));
     const auto this_error = scale_error<Levels>(g, S::mul(d, tried));
     scale = S::select_less(this_error, error, tried, scale);
     error = S::select_less(this_error, error, this_error, error);
+  };
+  for (int off = -radius; off <= radius; ++off) keep_better(center, off);
+  // The scale of the other sign that brings the same values to the other end of the levels.
+  if (mirror) {
+    for (const float ratio : {Levels::kHigh / Levels::kLow, Levels::kLow / Levels::kHigh}) {
+      const auto mirrored = Scales::template nearest<S>(S::mul(center, S::set(ratio)));
+      for (int off = -1; off <= 1; ++off) keep_better(mirrored, off);
+    }
   }
   float error_lanes[kLanes];
   float scale_lanes[kLanes];
@@ -162,11 +219,29 @@ void try_scales(const G& g, int block_groups, const float* d_lanes, typename G::
   }
 }
 
+// The scale that makes the largest of each block, by magnitude, the last multiple.
+template <class S, class Integers>
+void largest_multiple(typename S::Floats scales, int block_groups, float* d) noexcept {
+  constexpr float kTop = Integers::kLow < 0.0f ? Integers::kLow : Integers::kHigh;
+  float lanes[kLanes];
+  S::store(scales, lanes);
+  for (int first = 0; first < kLanes; first += block_groups) {
+    float largest = 0;
+    for (int j = first; j < first + block_groups; ++j) {
+      largest = __builtin_fabsf(lanes[j]) > __builtin_fabsf(largest) ? lanes[j] : largest;
+    }
+    for (int j = first; j < first + block_groups; ++j) d[j] = largest / kTop;
+  }
+  S::store(as_f16<S>(S::load(d)), d);
+}
+
 // How hard to search: real scales per group; candidates of d tried out, and integers tried on
 // either side; rounds of refitting d, with the integers on either side.
 struct ScaledEffort {
   Grid grid;
+  Grid usual;  // of the lowest level, added to it
   int candidates, radius, rounds, round_radius;
+  bool mirror;  // in these rounds
 };
 
 // A block without any scale above zero, or with all scales too large, keeps d = 0 or NaN.
@@ -195,8 +270,11 @@ ScaledLanes search_scaled_blocks(const G& g, int block_groups,
       const float taken = screens[first].take();
       for (int j = first; j < first + block_groups; ++j) d[j] = taken;
     }
-    try_scales<Levels, Scales>(g, block_groups, d, fit.scale, effort.radius, best);
+    try_scales<Levels, Scales>(g, block_groups, d, fit.scale, effort.radius, false, best);
   }
+  const auto usual = usual_scale<Levels>(g, effort.usual);
+  largest_multiple<S, Scales>(usual, block_groups, d);
+  try_scales<Levels, Scales>(g, block_groups, d, usual, 1, effort.mirror, best);
   for (int round = 0; round < effort.rounds; ++round) {
     const auto scale = S::load(best.scale);
     const auto sums = scale_sums<Levels>(g, inverse_of<S>(S::mul(S::load(best.d), scale)));
@@ -209,36 +287,41 @@ ScaledLanes search_scaled_blocks(const G& g, int block_groups,
     S::store(as_f16<S>(S::div(S::load(xq), S::load(qq))), d);
     const auto refitted =
         S::select_less(S::set(0.0f), sums.qq, S::div(sums.xq, sums.qq), S::set(0.0f));
-    try_scales<Levels, Scales>(g, block_groups, d, refitted, effort.round_radius, best);
+    try_scales<Levels, Scales>(g, block_groups, d, refitted, effort.round_radius, effort.mirror,
+                               best);
   }
   return best;
 }
 
 // A group with an f16 scale of its own. Every trial is judged as it would be decoded.
 template <class Levels, class G>
-typename G::Floats search_own_scale(const G& g, const Grid& grid, int rounds) noexcept {
+typename G::Floats search_own_scale(const G& g, const Grid& grid, const Grid& usual,
+                                    int rounds) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
   const auto extreme = extreme_of(g);
   auto best = zero;
   auto best_error = scale_error<Levels>(g, zero);
-  const auto keep = [&](typename G::Floats inverse) noexcept {
-    const auto sums = scale_sums<Levels>(g, inverse);
-    auto d = as_f16<S>(S::div(sums.xq, sums.qq));
-    const auto least =
-        S::select_less(S::mul(sums.xq, sums.qq), zero, S::set(-kLeastF16), S::set(kLeastF16));
+  const auto keep_better = [&](typename G::Floats real) noexcept {
+    const auto least = S::select_less(real, zero, S::set(-kLeastF16), S::set(kLeastF16));
+    auto d = as_f16<S>(real);
     d = S::select_less(magnitude<S>(d), S::set(kLeastF16), least, d);
     const auto error = scale_error<Levels>(g, d);
     best = S::select_less(error, best_error, d, best);
     best_error = S::select_less(error, best_error, error, best_error);
   };
+  const auto refit = [&](typename G::Floats inverse) noexcept {
+    const auto sums = scale_sums<Levels>(g, inverse);
+    keep_better(S::div(sums.xq, sums.qq));
+  };
+  keep_better(S::mul(extreme, S::set(1.0f / Levels::kLow)));
   for (int k = 0; k < grid.count; ++k) {
     const float ratio = grid.first + grid.step * static_cast<float>(k);
-    for (const float end : {Levels::kLow, Levels::kHigh}) {
-      keep(S::div(S::set(end * ratio), extreme));
-    }
+    refit(S::div(S::set(Levels::kLow * ratio), extreme));
+    refit(S::div(S::set(Levels::kHigh * ratio), extreme));
   }
-  for (int round = 0; round < rounds; ++round) keep(inverse_of<S>(best));
+  keep_better(usual_scale<Levels>(g, usual));
+  for (int round = 0; round < rounds; ++round) refit(inverse_of<S>(best));
   return best;
 }
 

@@ -65,10 +65,12 @@ struct EncodeScaled : Format {
   static constexpr int kGroup = 32;
   static constexpr float kLargest = 65504.0f * -Format::Levels::kLow;
 
+  static constexpr Grid kUsual{-7.0f, 1.0f, 15};
+
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {
     using S = typename G::S;
-    const auto d = search_own_scale<typename Format::Levels>(g, Format::kGrid, 2);
+    const auto d = search_own_scale<typename Format::Levels>(g, Format::kGrid, kUsual, 2);
     std::int8_t q[kGroup * kLanes];
     write_codes<typename Format::Levels>(g, d, S::set(0.0f), q);
     float lanes[kLanes];
