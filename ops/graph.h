@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/op.h"
@@ -14,6 +16,8 @@
 #include "quant/rows.h"
 
 namespace lockstep::ops {
+
+struct ShardedMatrix;
 
 // A handle to a value of one Graph.
 struct Value {
@@ -51,6 +55,13 @@ class Graph {
   // Keeps the value's memory intact until the run ends, so that it can be read afterwards.
   void mark_output(Value value);
 
+  // Called by matmul() before it appends itself, with its f32 input: may append nodes that look at
+  // it. Whoever builds a graph can so learn what its matrices are multiplied with, without the
+  // model knowing.
+  using MatmulObserver = std::function<void(Value x, const ShardedMatrix& matrix)>;
+  void observe_matmuls(MatmulObserver observer) { matmul_observer_ = std::move(observer); }
+  const MatmulObserver& matmul_observer() const noexcept { return matmul_observer_; }
+
   const TensorType& type(Value value) const { return values_.at(value.id).type; }
   const std::vector<ValueInfo>& values() const noexcept { return values_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
@@ -62,6 +73,7 @@ class Graph {
   const quant::RowKernels* rows_;
   std::vector<ValueInfo> values_;
   std::vector<Node> nodes_;
+  MatmulObserver matmul_observer_;
 };
 
 }  // namespace lockstep::ops

@@ -107,8 +107,10 @@ Value matmul(Graph& graph, Value x, const ShardedMatrix& matrix) {
   const TensorType& type = graph.type(x);
   const bool matches = type.shape.rank() == 2 && type.shape.columns() == matrix.columns;
   const quant::Format activation = quant::traits(matrix.kernel->format).activation;
-  if (matches && type.dtype == DType::f32 && activation != quant::Format::f32) {
-    x = quantize(graph, x, activation);
+  if (matches && type.dtype == DType::f32) {
+    // Ends the life of `type`: the observer appends values.
+    if (graph.matmul_observer()) graph.matmul_observer()(x, matrix);
+    if (activation != quant::Format::f32) x = quantize(graph, x, activation);
   }
   return graph.add(std::make_unique<Matmul>(matrix), {x});
 }

@@ -79,6 +79,10 @@ Value attention(Graph& graph, Value q, Value k_cache, Value v_cache, Value posit
 // x [n, k], rows i32 [m] -> [m, k]: picks rows of x. Indices must lie in [0, n): the caller checks.
 Value gather_rows(Graph& graph, Value x, Value rows);
 
+// x f32 [n, k] -> [1, k]: the sum of squares of each column over the tokens, added in f64 in their
+// order and rounded to f32 once.
+Value column_squares(Graph& graph, Value x);
+
 // f32 <-> f16, or the same type (a contiguous copy).
 Value cast(Graph& graph, Value x, DType dtype);
 

@@ -209,8 +209,8 @@ void GgufWriter::add_i32s(std::string key, const std::vector<std::int32_t>& valu
       array_value(MetadataType::i32, std::vector<std::int64_t>(values.begin(), values.end())));
 }
 
-void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims,
-                            Fill fill) {
+void GgufWriter::append_tensor(std::string name, quant::Format format,
+                               std::vector<std::uint64_t> dims, Fill fill) {
   check_name(name, "tensor name");
   const quant::FormatTraits& traits = quant::traits(format);
   if (dims.empty() || dims.size() > kMaxGgufRank) {
@@ -223,10 +223,20 @@ void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<
   }
   const auto size = tensor_size(traits, dims);
   if (!size) fail(fmt::format("tensor '{}': the size overflows", printable(name)));
-  if (!fill && size->bytes > 0) fail(fmt::format("tensor '{}' has no source", printable(name)));
   if (!tensor_names_.insert(name).second)
     fail(fmt::format("tensor '{}' added twice", printable(name)));
   tensors_.push_back({std::move(name), format, std::move(dims), size->bytes, std::move(fill)});
+}
+
+void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims,
+                            Fill fill) {
+  if (!fill) fail(fmt::format("tensor '{}' has no source", printable(name)));
+  append_tensor(std::move(name), format, std::move(dims), std::move(fill));
+}
+
+void GgufWriter::add_tensor(std::string name, quant::Format format,
+                            std::vector<std::uint64_t> dims) {
+  append_tensor(std::move(name), format, std::move(dims), nullptr);
 }
 
 void GgufWriter::add_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims,
@@ -277,8 +287,22 @@ std::uint64_t GgufWriter::file_bytes() const {
   return *total;
 }
 
+std::vector<std::uint64_t> GgufWriter::tensor_offsets() const {
+  file_bytes();  // refuses what overflows
+  std::vector<std::uint64_t> offsets;
+  std::uint64_t offset = header().size();
+  for (const Tensor& tensor : tensors_) {
+    offsets.push_back(offset);
+    offset += aligned(tensor.bytes, alignment_);
+  }
+  return offsets;
+}
+
 void GgufWriter::write(const std::filesystem::path& path) const {
   file_bytes();  // refuses what overflows
+  for (const Tensor& tensor : tensors_) {
+    if (!tensor.fill) fail(fmt::format("tensor '{}' has no source", printable(tensor.name)));
+  }
   OutputFile out(path);
   out.append(header());
   std::vector<std::byte> piece;

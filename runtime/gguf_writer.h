@@ -9,6 +9,9 @@
 //   writer.add_tensor("output.weight", quant::Format::q8_0, {2048, 32000}, fill);
 //   writer.write("model.gguf");
 //
+// Who computes tensors in parallel adds them without a function, asks where they will lie and
+// writes header and data with an OutputFile of his own.
+//
 // Keys and tensors keep their order. Everything that GgufFile::open() would refuse is refused here,
 // as Error(internal): writing a wrong file is the caller's defect.
 #pragma once
@@ -52,8 +55,15 @@ class GgufWriter {
   void add_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims,
                   std::span<const std::byte> bytes);
 
+  // Its bytes are written by the caller, at tensor_offsets(); write() refuses such a writer.
+  void add_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims);
+
   // The size that write() will produce.
   std::uint64_t file_bytes() const;
+  // What lies before the data, padding included.
+  std::vector<std::byte> header() const;
+  // Where in the file each tensor begins. What lies between them is zero.
+  std::vector<std::uint64_t> tensor_offsets() const;
 
   // Writes to a temporary name in the same folder and renames; an existing file is replaced. May be
   // called more than once. Throws Error(cannot_create) or Error(io), and leaves nothing behind.
@@ -68,7 +78,8 @@ class GgufWriter {
     Fill fill;
   };
 
-  std::vector<std::byte> header() const;
+  void append_tensor(std::string name, quant::Format format, std::vector<std::uint64_t> dims,
+                     Fill fill);
 
   std::uint64_t alignment_ = 32;
   std::uint64_t entry_count_ = 0;

@@ -61,6 +61,28 @@ void OutputFile::flush() {
   buffer_.clear();
 }
 
+void OutputFile::reserve(std::uint64_t bytes) {
+  const auto size = static_cast<off_t>(bytes);
+  if (bytes > 0 && ::fallocate(descriptor_, 0, 0, size) != 0) {
+    const int reason = errno;
+    if (reason == ENOSPC || reason == EFBIG || reason == EDQUOT) {
+      fail(ErrorCode::io, path_, "there is no room for it", reason);
+    }
+  }
+  if (::ftruncate(descriptor_, size) != 0) fail(ErrorCode::io, path_, "writing failed", errno);
+}
+
+void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(ErrorCode::io, path_, "writing failed", errno);
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
 void OutputFile::commit() {
   flush();
   // Network file systems report a full disk only here.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <vector>
@@ -20,6 +21,12 @@ class OutputFile {
 
   // Throws Error(io).
   void append(std::span<const std::byte> bytes);
+  // Makes the file `bytes` long, of zeros where nothing is written, and reserves the space where
+  // the file system can: a full disk shows before the work, not after it. Throws Error(io).
+  void reserve(std::uint64_t bytes);
+  // Any piece in any order, from several threads at once; not mixed with append(). Throws
+  // Error(io).
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) const;
   // Gives the file its name, replacing an older one. Throws Error(io) or Error(cannot_create).
   void commit();
 

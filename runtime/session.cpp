@@ -26,15 +26,35 @@ struct StepShape {
   auto operator<=>(const StepShape&) const = default;
 };
 
+// The sums of squares of one value that matrices are multiplied with.
+struct ObservedValue {
+  ops::Value x;
+  ops::Value squares;
+  std::vector<std::string> matrices;
+};
+
 // A graph with its plan. The graph owns the ops that the plan runs.
 struct PlannedStep {
   explicit PlannedStep(quant::Isa isa) : graph(isa) {}
   ops::Graph graph;
   StepInputs inputs;
   ops::Value logits;
+  std::vector<ObservedValue> observed;
   Plan plan;
   std::uint64_t last_use = 0;
 };
+
+// Matrices that share an input share its sums.
+void observe(PlannedStep& step) {
+  step.graph.observe_matmuls([&step](ops::Value x, const ops::ShardedMatrix& matrix) {
+    for (ObservedValue& known : step.observed) {
+      if (known.x == x) return known.matrices.push_back(matrix.name);
+    }
+    const ops::Value squares = ops::column_squares(step.graph, x);
+    step.graph.mark_output(squares);
+    step.observed.push_back({x, squares, {matrix.name}});
+  });
+}
 
 void check_option(const char* name, std::size_t value, std::size_t low, std::size_t high) {
   if (value >= low && value <= high) return;
@@ -63,6 +83,7 @@ struct Session::Impl {
   PlannedStep& step_for(StepShape shape);
   void drop_oldest_plan();
   void fill_inputs(PlannedStep& step, std::span<const BatchEntry> batch);
+  void add_squares(const PlannedStep& step);
 
   Model model;
   SessionOptions options;
@@ -74,6 +95,7 @@ struct Session::Impl {
   std::span<const float> logits;           // [logit_count, vocabulary] of the last step
   std::size_t logit_count = 0;
   StepStats stats;
+  std::vector<ActivationSquares> squares;
   std::atomic<bool> cancel{false};
 };
 
@@ -127,6 +149,7 @@ PlannedStep& Session::Impl::step_for(StepShape shape) {
     };
     step->inputs = {ids("tokens", shape.tokens), ids("positions", shape.tokens),
                     ids("slots", shape.tokens), ids("logit_rows", shape.logits)};
+    if (options.activation_squares) observe(*step);
     step->logits = model.impl().architecture->forward(graph, step->inputs, cache.layers());
     graph.mark_output(step->logits);
     step->plan =
@@ -158,6 +181,21 @@ void Session::Impl::fill_inputs(PlannedStep& step, std::span<const BatchEntry> b
   }
 }
 
+void Session::Impl::add_squares(const PlannedStep& step) {
+  for (const ObservedValue& observed : step.observed) {
+    const float* const sums = step.plan.tensor(observed.squares).row<const float>(0);
+    for (const std::string& name : observed.matrices) {
+      auto found =
+          std::find_if(squares.begin(), squares.end(),
+                       [&](const ActivationSquares& known) { return known.matrix == name; });
+      if (found == squares.end()) found = squares.insert(found, {name, {}, 0});
+      found->sums.resize(step.graph.type(observed.squares).shape.columns());
+      for (std::size_t i = 0; i < found->sums.size(); ++i) found->sums[i] += sums[i];
+      found->tokens += step.graph.type(observed.x).shape[0];
+    }
+  }
+}
+
 Session::Session(const Model& model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>(model, options)) {}
 Session::Session(Session&&) noexcept = default;
@@ -185,6 +223,7 @@ void Session::evaluate(std::span<const BatchEntry> batch) {
     impl.cache.set_length(static_cast<std::size_t>(entry.slot),
                           static_cast<std::size_t>(entry.position) + 1);
   }
+  impl.add_squares(*step);
   impl.logit_count = wanted;
   if (wanted > 0) {
     const ops::Tensor& logits = step->plan.tensor(step->logits);
@@ -216,6 +255,9 @@ std::atomic<bool>& Session::cancel_flag() noexcept { return impl_->cancel; }
 const SessionOptions& Session::options() const noexcept { return impl_->options; }
 std::size_t Session::cache_bytes() const noexcept { return impl_->cache.bytes(); }
 const StepStats& Session::stats() const noexcept { return impl_->stats; }
+std::span<const ActivationSquares> Session::activation_squares() const noexcept {
+  return impl_->squares;
+}
 const Model& Session::model() const noexcept { return impl_->model; }
 
 }  // namespace lockstep

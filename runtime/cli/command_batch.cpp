@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/options.h"
+#include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
 #include "runtime/cli/stop_signals.h"
 #include "topology/budget.h"
@@ -103,20 +103,6 @@ class Progress final : public batch::JobObserver {
   double last_ = 0;
   std::size_t shown_rows_ = 0;
 };
-
-// Fails early, before a long load. The file is made later, and then it must not exist either.
-void require_creatable(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-    throw Error(ErrorCode::cannot_create,
-                fmt::format("{}: exists already; choose another name or move it away", path));
-  }
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder, error)) {
-    throw Error(ErrorCode::cannot_create,
-                fmt::format("{}: the folder {} does not exist", path, folder.string()));
-  }
-}
 
 // A model whose template is unknown would turn every chat line into an error row: refused before
 // any work.

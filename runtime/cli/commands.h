@@ -17,6 +17,8 @@ Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_inspect(CLI::App& root);
 Command add_perplexity(CLI::App& root);
+Command add_quantize(CLI::App& root);
+Command add_imatrix(CLI::App& root);
 
 // The job ran to its end, but some of its rows are error rows.
 inline constexpr int kExitSomeErrorRows = 1;

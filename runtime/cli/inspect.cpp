@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/cli/table.h"
 #include "runtime/cli/units.h"
 #include "runtime/printable.h"
 #include "runtime/utf8.h"
@@ -20,9 +21,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kJsonArray = 64;   // longer arrays are cut
-constexpr std::size_t kTextValue = 72;   // characters of a value
-constexpr std::size_t kTextColumn = 64;  // widest column of keys or names
+constexpr std::size_t kJsonArray = 64;  // longer arrays are cut
+constexpr std::size_t kTextValue = 72;  // characters of a value
 
 struct FormatTotal {
   const quant::FormatTraits* format = nullptr;  // null: of all formats
@@ -131,44 +131,6 @@ Described describe(const MetadataValue& value) {
       },
       value.value);
 }
-
-// Rows of cells as aligned columns, two blanks apart, without blanks at the end of a line.
-class Table {
- public:
-  // One letter per column: 'l' or 'r', the side it is aligned to.
-  explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
-
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-
-  void render(std::string& out) const {
-    std::vector<std::size_t> widths(alignment_.size());
-    for (const auto& row : rows_) {
-      for (std::size_t i = 0; i + 1 < row.size() || (i < row.size() && alignment_[i] == 'r'); ++i) {
-        widths[i] = std::max(widths[i], std::min(width_of(row[i]), kTextColumn));
-      }
-    }
-    for (const auto& row : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string pad(widths[i] - std::min(widths[i], width_of(row[i])), ' ');
-        line.append(2, ' ').append(alignment_[i] == 'r' ? pad + row[i] : row[i] + pad);
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      out += line + "\n";
-    }
-  }
-
- private:
-  // Characters; wide ones count as one, which only shifts the rest of their line.
-  static std::size_t width_of(const std::string& text) {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-    }));
-  }
-
-  std::string alignment_;
-  std::vector<std::vector<std::string>> rows_;
-};
 
 void render_summary(const GgufFile& file, const Totals& totals, std::string& out) {
   out += fmt::format("{}\n", printable(file.path().string(), 4096));

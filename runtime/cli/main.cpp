@@ -24,6 +24,7 @@ constexpr const char* kFooter = R"(Examples:
   lockstep tokenize --pieces "Once upon a time"
   lockstep inspect model.gguf
   lockstep inspect --machine
+  lockstep quantize model-f16.gguf model-q4.gguf Q4_K_M
   lockstep perplexity model.gguf text.txt
 
 Exit codes:
@@ -37,7 +38,7 @@ Exit codes:
   71  not enough memory or threads
   73  the output exists already or cannot be made
   74  reading or writing failed half-way (disk full)
-  75  stopped by a signal; the rows written so far are kept
+  75  stopped by a signal; the rows that batch wrote so far are kept
 )";
 
 int fail(ErrorCode code, std::string_view what) {
@@ -56,7 +57,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
   const std::vector<Command> commands = {add_batch(app), add_generate(app), add_tokenize(app),
-                                         add_inspect(app), add_perplexity(app)};
+                                         add_inspect(app), add_quantize(app), add_imatrix(app),
+                                         add_perplexity(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -153,7 +153,7 @@ TEST_CASE("inspect shows the machine, its budget and its kernels") {
 
 TEST_CASE("help and version") {
   CHECK(output_of({"--help"}).find("Exit codes:") != std::string::npos);
-  for (const char* command : {"batch", "generate", "tokenize", "inspect"}) {
+  for (const char* command : {"batch", "generate", "tokenize", "inspect", "quantize", "imatrix"}) {
     CHECK(output_of({command, "--help"}).find("Examples:") != std::string::npos);
   }
   const std::string version = output_of({"--version"});

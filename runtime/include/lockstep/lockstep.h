@@ -113,6 +113,16 @@ struct SessionOptions {
   std::size_t max_batch = 512;  // tokens per evaluate()
   KvType kv_type = KvType::f32;
   bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
+  // Sum up the squares of what every weight matrix is multiplied with; changes no logits.
+  bool activation_squares = false;
+};
+
+// What one weight matrix was multiplied with so far: for each of its columns the sum of squares
+// over the tokens, in the order of the steps.
+struct ActivationSquares {
+  std::string matrix;  // name of the weight tensor
+  std::vector<double> sums;
+  std::uint64_t tokens = 0;
 };
 
 // One token to process.
@@ -154,6 +164,9 @@ class Session {
   const SessionOptions& options() const noexcept;
   std::size_t cache_bytes() const noexcept;
   const StepStats& stats() const noexcept;
+  // Empty unless the options ask for it. A step that was cancelled does not count; the output
+  // matrix sees only tokens that want logits.
+  std::span<const ActivationSquares> activation_squares() const noexcept;
   const Model& model() const noexcept;
 
   struct Impl;
