@@ -29,6 +29,7 @@ constexpr MatmulKernel kAvx2Kernels[] = {
      avx2::run_q4_k},
     {"q6_k/avx2/r8", Format::q6_k, Isa::avx2, kPanelRows, panel_bytes_q6_k, pack_q6_k,
      avx2::run_q6_k},
+    {"q4x/avx2/r8", Format::q4x, Isa::avx2, kPanelRows, panel_bytes_q4x, pack_q4x, avx2::run_q4x},
 };
 #else
 constexpr std::array<MatmulKernel, 0> kAvx2Kernels;

@@ -20,6 +20,12 @@
 //        a step of low halves: low nibble = columns c, high nibble = columns 8 + c
 //        a step of low halves: low nibble = columns 4 + c, high nibble = columns 12 + c
 //        a step of upper 2 bits: bits 2i, 2i + 1 = columns 4i + c]
+//   Q4X, per block of 256 columns, 1096 bytes: pairs of rows instead of row lanes, because a lookup
+//   by vpshufb takes one codebook per half of a register
+//     [8 groups, each a scale byte of every row: 8 x 8][book bits of 8 groups, upper half: 8 bytes]
+//     [8 groups, each 4 pairs of rows: 16 bytes of row p, 16 bytes of row p + 4]
+//     The codebooks of rows p and p + 4 are bits 4p, 4p + 1 and 4p + 2, 4p + 3 of a 16-bit number
+//     per group; its bits 0-7 are the top bits of the 8 scale bytes, bits 8-15 the book bits.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +38,7 @@ std::size_t panel_bytes_q4_0(std::size_t k) noexcept;
 std::size_t panel_bytes_q8_0(std::size_t k) noexcept;
 std::size_t panel_bytes_q4_k(std::size_t k) noexcept;
 std::size_t panel_bytes_q6_k(std::size_t k) noexcept;
+std::size_t panel_bytes_q4x(std::size_t k) noexcept;
 
 // As MatmulKernel::pack.
 void pack_q4_0(const std::byte* file_rows, std::size_t rows, std::size_t k,
@@ -42,5 +49,7 @@ void pack_q4_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
                std::byte* panel) noexcept;
 void pack_q6_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
                std::byte* panel) noexcept;
+void pack_q4x(const std::byte* file_rows, std::size_t rows, std::size_t k,
+              std::byte* panel) noexcept;
 
 }  // namespace lockstep::quant

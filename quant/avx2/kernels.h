@@ -12,5 +12,6 @@ void run_q4_0(const MatmulCall& call) noexcept;
 void run_q8_0(const MatmulCall& call) noexcept;
 void run_q4_k(const MatmulCall& call) noexcept;
 void run_q6_k(const MatmulCall& call) noexcept;
+void run_q4x(const MatmulCall& call) noexcept;
 
 }  // namespace lockstep::quant::avx2
