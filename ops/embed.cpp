@@ -24,10 +24,13 @@ class Embed final : public Op {
     const quant::FormatTraits& format = quant::traits(table_.format);
     const std::string table = "embed: the table " + std::string(format.name) + " " +
                               to_string(Shape{table_.rows, table_.columns});
-    if (format.decode == nullptr) throw ShapeError(table + " has a format that cannot be decoded");
+    if (!format.can_decode()) throw ShapeError(table + " has a format that cannot be decoded");
     if (table_.rows == 0 || table_.columns == 0 || table_.columns % format.block_values != 0) {
       throw ShapeError(table + " does not have rows of whole blocks of " +
                        std::to_string(format.block_values));
+    }
+    if (format.side != nullptr && table_.side == nullptr) {
+      throw ShapeError(table + " comes without its side data");
     }
     return {DType::f32, {ids.shape[0], table_.columns}};
   }
@@ -46,7 +49,8 @@ class Embed final : public Op {
     const Region mine = region(io, lane);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const auto id = static_cast<std::size_t>(ids[i]);
-      format.decode(table_.data + id * row_bytes, io.output.row<float>(i), table_.columns);
+      quant::decode_values(format, table_.side, table_.data + id * row_bytes,
+                           io.output.row<float>(i), table_.columns);
     }
   }
 

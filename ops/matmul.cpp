@@ -64,7 +64,8 @@ class Matmul final : public Op {
                   .activation_stride = x.row_stride,
                   .tokens = io.output.rows(),
                   .y = io.output.row<float>(0) + part.begin,
-                  .y_stride = io.output.row_stride / sizeof(float)});
+                  .y_stride = io.output.row_stride / sizeof(float),
+                  .side = matrix_.side});
     }
   }
 
@@ -80,7 +81,9 @@ void check_matrix(const ShardedMatrix& matrix) {
   };
   if (matrix.kernel == nullptr) fail("has no kernel");
   const std::size_t panel_rows = matrix.kernel->panel_rows;
-  const std::size_t block = quant::traits(matrix.kernel->format).block_values;
+  const quant::FormatTraits& format = quant::traits(matrix.kernel->format);
+  const std::size_t block = format.block_values;
+  if (format.side != nullptr && matrix.side == nullptr) fail("comes without its side data");
   if (matrix.rows == 0 || matrix.columns == 0) fail("is empty");
   if (matrix.columns % block != 0)
     fail("has rows that are not whole blocks of " + std::to_string(block));

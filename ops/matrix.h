@@ -25,6 +25,7 @@ struct ShardedMatrix {
   std::size_t columns = 0;
   std::size_t align = 1;  // a multiple of kernel->panel_rows
   const quant::MatmulKernel* kernel = nullptr;
+  const std::byte* side = nullptr;  // side data, if the format has it
   std::vector<Shard> shards;
 
   std::size_t panel_bytes() const noexcept { return kernel->panel_bytes(columns); }
@@ -41,6 +42,7 @@ struct RowTable {
   std::size_t rows = 0;
   std::size_t columns = 0;
   const std::byte* data = nullptr;
+  const std::byte* side = nullptr;  // side data, if the format has it
 };
 
 // The kernel for any weight format: an integer kernel from quant::find_matmul, or for the dense

@@ -81,6 +81,7 @@ constexpr MatmulKernel kAvx2Kernels[] = {
     panel_kernel<Format::iq4_xs>("iq4_xs/avx2/r8", Isa::avx2, pack_iq4_xs, avx2::run_iq4_xs),
     panel_kernel<Format::mxfp4>("mxfp4/avx2/r8", Isa::avx2, pack_mxfp4, avx2::run_mxfp4),
     panel_kernel<Format::nvfp4>("nvfp4/avx2/r8", Isa::avx2, pack_nvfp4, avx2::run_nvfp4),
+    panel_kernel<Format::q4x>("q4x/avx2/r8", Isa::avx2, pack_q4x, avx2::run_q4x),
 };
 
 template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lockstep::quant {
 
-// Enumerator values are the GGUF tensor type ids.
+// Enumerator values are the GGUF tensor type ids. Formats of this project have ids from 1000 on,
+// far above the public ones.
 enum class Format : std::uint32_t {
   f32 = 0,
   f16 = 1,
@@ -47,6 +49,7 @@ enum class Format : std::uint32_t {
   tq2_0 = 35,
   mxfp4 = 39,
   nvfp4 = 40,
+  q4x = 1000,
 };
 
 // One token's activations after quantization, as every integer kernel reads them. `q` holds k
@@ -60,6 +63,20 @@ struct ActivationRow {
 
 // Values per entry of ActivationRow::sums.
 inline constexpr std::size_t kActivationSumRun = 16;
+
+// A format whose blocks mean something only together with data of their tensor ("side data", such
+// as learned codebooks). It takes the place of decode and vec_dot in FormatTraits, which are null.
+struct SideTraits {
+  std::size_t bytes;  // of the side data of one tensor
+  // What is wrong with side data from a file, to follow its name in a message; null if nothing is.
+  // All other functions trust side data that passed.
+  const char* (*problem)(const std::byte* side) noexcept;
+  // As in FormatTraits.
+  void (*decode)(const std::byte* side, const std::byte* blocks, float* values,
+                 std::size_t n) noexcept;
+  float (*vec_dot)(const std::byte* side, const std::byte* row, const ActivationRow& activations,
+                   std::size_t k) noexcept;
+};
 
 struct FormatTraits {
   Format format;
@@ -83,7 +100,31 @@ struct FormatTraits {
   // Index of the first block whose scale is NaN or infinite, or n_blocks if all are finite. Null
   // where the format has no scales.
   std::size_t (*first_bad_scale)(const std::byte* blocks, std::size_t n_blocks) noexcept;
+  // Null where blocks stand for themselves.
+  const SideTraits* side = nullptr;
+
+  bool can_decode() const noexcept { return decode != nullptr || side != nullptr; }
+  bool can_dot() const noexcept { return vec_dot != nullptr || side != nullptr; }
+  std::size_t side_bytes() const noexcept { return side == nullptr ? 0 : side->bytes; }
 };
+
+// decode and vec_dot of any format that has them; `side_data` is ignored where there is no side.
+inline void decode_values(const FormatTraits& format, const std::byte* side_data,
+                          const std::byte* blocks, float* values, std::size_t n) noexcept {
+  if (format.side == nullptr) return format.decode(blocks, values, n);
+  format.side->decode(side_data, blocks, values, n);
+}
+inline float dot_row(const FormatTraits& format, const std::byte* side_data, const std::byte* row,
+                     const ActivationRow& activations, std::size_t k) noexcept {
+  if (format.side == nullptr) return format.vec_dot(row, activations, k);
+  return format.side->vec_dot(side_data, row, activations, k);
+}
+
+// Where a file keeps the side data of a tensor: an I8 tensor of one row, so that it stays with its
+// tensor through tools that know nothing of it, and costs a reader no memory in the header.
+inline std::string side_tensor_name(std::string_view tensor) {
+  return std::string(tensor) + ".codebook";
+}
 
 // All formats, in the order of their ids.
 std::span<const FormatTraits> all_formats() noexcept;

@@ -25,6 +25,7 @@
 #include "quant/formats/q4_0.h"
 #include "quant/formats/q4_1.h"
 #include "quant/formats/q4_k.h"
+#include "quant/formats/q4x.h"
 #include "quant/formats/q5_0.h"
 #include "quant/formats/q5_1.h"
 #include "quant/formats/q5_k.h"
@@ -60,8 +61,10 @@ constexpr auto kBy256 = Format::q8_k;
 // divergence from 0.00286 to 0.00239 (0.00225 with activations in f32). Q5_K gains too (0.00971 to
 // 0.00905), Q2_K hardly (0.52778 to 0.52717), Q3_K nothing (0.12902 to 0.12960), nor does Q4_K.
 //
+constexpr SideTraits kQ4xSide = {q4x::kSideBytes, q4x::side_problem, q4x::decode, q4x::vec_dot};
+
 // In the order of the ids. Columns: id, name, values per block, bytes per block, activation
-// partner, decode, encode, vec_dot, first_bad_scale.
+// partner, decode, encode, vec_dot, first_bad_scale, side.
 constexpr FormatTraits kFormats[] = {
     {Format::f32, "F32", 1, 4, kDense, dense::decode_f32, dense::encode_f32, nullptr, nullptr},
     {Format::f16, "F16", 1, 2, kDense, dense::decode_f16, dense::encode_f16, nullptr, nullptr},
@@ -120,16 +123,19 @@ constexpr FormatTraits kFormats[] = {
      kSearch<&Searching::mxfp4>, mxfp4::vec_dot, mxfp4::first_bad_scale},
     {Format::nvfp4, "NVFP4", nvfp4::kValues, nvfp4::kBytes, kBy32, nvfp4::decode,
      kSearch<&Searching::nvfp4>, nvfp4::vec_dot, nvfp4::first_bad_scale},
+    {Format::q4x, "Q4X", q4x::kValues, q4x::kBytes, kBy32, nullptr, nullptr, nullptr,
+     q4x::first_bad_scale, &kQ4xSide},
 };
 
-constexpr std::size_t kIds = 64;  // above every id of the table
+constexpr std::size_t kIds = 64;  // above every public id of the table
 
-// Row of the table for each id; -1 for ids that name nothing.
+// Row of the table for each public id; -1 for ids that name nothing.
 constexpr auto kRowOfId = [] {
   std::array<std::int8_t, kIds> rows{};
   rows.fill(-1);
   for (std::size_t row = 0; row < std::size(kFormats); ++row) {
-    rows[static_cast<std::size_t>(kFormats[row].format)] = static_cast<std::int8_t>(row);
+    const auto id = static_cast<std::size_t>(kFormats[row].format);
+    if (id < kIds) rows[id] = static_cast<std::int8_t>(row);
   }
   return rows;
 }();
@@ -143,8 +149,14 @@ constexpr char lower(char c) noexcept {
 std::span<const FormatTraits> all_formats() noexcept { return kFormats; }
 
 const FormatTraits* find_format(std::uint32_t gguf_id) noexcept {
-  if (gguf_id >= kIds || kRowOfId[gguf_id] < 0) return nullptr;
-  return &kFormats[kRowOfId[gguf_id]];
+  if (gguf_id < kIds) return kRowOfId[gguf_id] < 0 ? nullptr : &kFormats[kRowOfId[gguf_id]];
+  // The formats of this project are few and come last.
+  for (std::size_t row = std::size(kFormats); row-- > 0;) {
+    const auto id = static_cast<std::uint32_t>(kFormats[row].format);
+    if (id < kIds) break;
+    if (id == gguf_id) return &kFormats[row];
+  }
+  return nullptr;
 }
 
 const FormatTraits* find_format(std::string_view name) noexcept {
@@ -158,7 +170,7 @@ const FormatTraits* find_format(std::string_view name) noexcept {
 }
 
 const FormatTraits& traits(Format format) noexcept {
-  return kFormats[kRowOfId[static_cast<std::size_t>(format)]];
+  return *find_format(static_cast<std::uint32_t>(format));
 }
 
 std::size_t bytes_of(Format format, std::size_t values) noexcept {

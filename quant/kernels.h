@@ -37,7 +37,8 @@ struct MatmulCall {
   std::size_t activation_stride = 0;  // bytes from one token to the next
   std::size_t tokens = 0;
   float* y = nullptr;
-  std::size_t y_stride = 0;  // floats from one token to the next
+  std::size_t y_stride = 0;         // floats from one token to the next
+  const std::byte* side = nullptr;  // the tensor's side data, where the format has it
 };
 
 struct MatmulKernel {

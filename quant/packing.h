@@ -40,6 +40,14 @@
 //                          a step of upper 2 bits: bits 2i, 2i + 1 = columns 4i + c]
 //   IQ4_XS, 1088 bytes  [d: 8 x f16][high bits of the scales: 8 x u16][low bits: 8 x 4 bytes]
 //                       [8 groups of 32 columns: nibbles]
+//   Q4X, 1096 bytes     pairs of rows instead of row lanes, because a lookup by vpshufb takes one
+//                       codebook per half of a register:
+//                       [8 groups, each a scale byte of every row: 8 x 8]
+//                       [book bits of 8 groups, upper half: 8 bytes]
+//                       [8 groups, each 4 pairs of rows: 16 bytes of row p, 16 bytes of row p + 4]
+//                       The codebooks of rows p and p + 4 are bits 4p, 4p + 1 and 4p + 2, 4p + 3 of
+//                       a 16-bit number per group; its bits 0-7 are the top bits of the 8 scale
+//                       bytes, bits 8-15 the book bits.
 #pragma once
 
 #include <cstddef>
@@ -64,5 +72,7 @@ using PackRows = void(const std::byte* file_rows, std::size_t rows, std::size_t 
 PackRows pack_q4_0, pack_q4_1, pack_q5_0, pack_q5_1, pack_q8_0, pack_iq4_nl, pack_mxfp4, pack_nvfp4;
 // packing_k.cpp
 PackRows pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k, pack_iq4_xs;
+// packing_q4x.cpp
+PackRows pack_q4x;
 
 }  // namespace lockstep::quant

@@ -72,11 +72,34 @@ const GgufTensor& WeightLoader::require(const std::string& name, std::size_t row
     file_.refuse("tensor \"" + name + "\" has shape " + shape_text(tensor->dims) + ", expected " +
                  shape_text(wanted) + " from the metadata");
   }
-  if (!tensor->format->decode || tensor->format->format == quant::Format::q8_k) {
+  if (!tensor->format->can_decode() || tensor->format->format == quant::Format::q8_k) {
     file_.refuse("tensor \"" + name + "\" has format " + std::string(tensor->format->name) +
                  ", which this version cannot compute with");
   }
   return *tensor;
+}
+
+// The same tensor may be asked for as a table and as a matrix; its few bytes are then read twice.
+const std::byte* WeightLoader::side(const GgufTensor& tensor) {
+  const quant::SideTraits* side = tensor.format->side;
+  if (side == nullptr) return nullptr;
+  const std::string name = quant::side_tensor_name(tensor.name);
+  const std::string what = "tensor \"" + name + "\", which belongs to \"" + tensor.name + "\" in " +
+                           std::string(tensor.format->name) + ",";
+  const GgufTensor* found = file_.find_tensor(name);
+  if (found == nullptr) file_.refuse("the " + what + " is missing");
+  used_.insert(name);
+  if (found->format->format != quant::Format::i8 ||
+      found->dims != std::vector<std::uint64_t>{side->bytes}) {
+    file_.refuse(what + " is " + std::string(found->format->name) + " " + shape_text(found->dims) +
+                 ", expected I8 [" + std::to_string(side->bytes) + "]");
+  }
+  std::vector<std::byte>& bytes = weights_.sides.emplace_back(side->bytes);
+  file_.read(*found, 0, bytes);
+  if (const char* problem = side->problem(bytes.data())) {
+    file_.refuse(what + " " + problem + "; the file is damaged");
+  }
+  return bytes.data();
 }
 
 const ops::ShardedMatrix& WeightLoader::matrix(const std::string& name, std::size_t rows,
@@ -93,12 +116,17 @@ const ops::ShardedMatrix& WeightLoader::matrix(const std::string& name, std::siz
   matrix.columns = columns;
   matrix.align = std::lcm<std::size_t>(align_rows, kernel->panel_rows);
   matrix.kernel = kernel;
+  matrix.side = side(tensor);
   matrices_.push_back({&tensor, &matrix});
   return matrix;
 }
 
 const std::vector<float>& WeightLoader::vector(const std::string& name, std::size_t n) {
   const GgufTensor& tensor = require(name, 0, n);
+  if (!tensor.format->decode) {
+    file_.refuse("tensor \"" + name + "\" has format " + std::string(tensor.format->name) +
+                 ", which is for matrices only");
+  }
   std::vector<std::byte> bytes(tensor.bytes);
   file_.read(tensor, 0, bytes);
   std::vector<float>& values = weights_.vectors.emplace_back(n);
@@ -111,7 +139,7 @@ const ops::RowTable& WeightLoader::table(const std::string& name, std::size_t ro
   const GgufTensor& tensor = require(name, rows, columns);
   weights_.buffers.emplace_back(tensor.bytes);
   std::byte* data = weights_.buffers.back().data();
-  weights_.tables.push_back({tensor.format->format, rows, columns, data});
+  weights_.tables.push_back({tensor.format->format, rows, columns, data, side(tensor)});
   tables_.push_back({&tensor, data});
   weights_.bytes += tensor.bytes;
   return weights_.tables.back();

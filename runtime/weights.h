@@ -24,6 +24,7 @@ struct Weights {
   std::deque<ops::ShardedMatrix> matrices;
   std::deque<std::vector<float>> vectors;
   std::deque<ops::RowTable> tables;
+  std::deque<std::vector<std::byte>> sides;
   std::vector<topology::NodeBuffer> buffers;
   std::uint64_t bytes = 0;  // packed matrices and tables
 };
@@ -40,7 +41,7 @@ class WeightLoader {
   // shape, or naming a format that cannot be computed with.
   const ops::ShardedMatrix& matrix(const std::string& name, std::size_t rows, std::size_t columns,
                                    std::size_t align_rows = 1);
-  // A vector [n], expanded to f32 at once.
+  // A vector [n], expanded to f32 at once; its format must be one without side data.
   const std::vector<float>& vector(const std::string& name, std::size_t n);
   // A table of rows in the file's blocks, filled by load().
   const ops::RowTable& table(const std::string& name, std::size_t rows, std::size_t columns);
@@ -62,6 +63,8 @@ class WeightLoader {
   class Progress;
 
   const GgufTensor& require(const std::string& name, std::size_t rows, std::size_t columns);
+  // The side data of a tensor, null if its format has none; read and checked at once.
+  const std::byte* side(const GgufTensor& tensor);
   void refuse_unused() const;
   void allocate();
   void load_slices(const ops::Lane& lane, Progress& progress) const;

@@ -24,6 +24,7 @@ void run_iq4_nl(const MatmulCall& call) noexcept;
 void run_iq4_xs(const MatmulCall& call) noexcept;
 void run_mxfp4(const MatmulCall& call) noexcept;
 void run_nvfp4(const MatmulCall& call) noexcept;
+void run_q4x(const MatmulCall& call) noexcept;
 
 // The same on rows as the file has them, panels of one.
 void run_iq1_s(const MatmulCall& call) noexcept;

@@ -1,8 +1,9 @@
 // What the AVX2 matmul kernels share: the walk over tokens and panels, broadcast loads, and the
 // store of a finished tile. A kernel is a class Tile with
 //     static constexpr std::size_t kBlockValues, kBlockBytes;       bytes: of the packed block, 8
-//     rows template <int N> static void compute(panel, blocks, tokens, acc)
-// which computes 8 rows times N tokens over all blocks, one accumulator lane per output element.
+//     rows template <int N> void compute(panel, blocks, tokens, acc)
+// which computes 8 rows times N tokens over all blocks, one accumulator lane per output element. It
+// is static, or a const member where the tensor brings side data.
 #pragma once
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -73,8 +74,8 @@ LOCKSTEP_INLINE void prefetch(const std::byte* at, std::size_t bytes) noexcept {
 
 // Computes one tile of N tokens; stores `rows` (1..8) values per token.
 template <class Tile, int N>
-void run_tile(const MatmulCall& call, const ActivationLayout& layout, const std::byte* panel,
-              std::size_t token, float* y, std::size_t rows) noexcept {
+void run_tile(const Tile& tile, const MatmulCall& call, const ActivationLayout& layout,
+              const std::byte* panel, std::size_t token, float* y, std::size_t rows) noexcept {
   Tokens<N> tokens;
   tokens.sums = layout.sums;
   tokens.scale = layout.scale;
@@ -84,7 +85,7 @@ void run_tile(const MatmulCall& call, const ActivationLayout& layout, const std:
   }
   __m256 acc[N];
   for (int t = 0; t < N; ++t) acc[t] = _mm256_setzero_ps();
-  Tile::template compute<N>(panel, call.k / Tile::kBlockValues, tokens, acc);
+  tile.template compute<N>(panel, call.k / Tile::kBlockValues, tokens, acc);
   if (rows == kRows) {
     for (int t = 0; t < N; ++t)
       _mm256_storeu_ps(y + static_cast<std::size_t>(t) * call.y_stride, acc[t]);
@@ -100,7 +101,7 @@ void run_tile(const MatmulCall& call, const ActivationLayout& layout, const std:
 // A block of tokens whose activations fit the cache, times every panel; a panel is read from memory
 // once per block.
 template <class Tile>
-void run_panels(const MatmulCall& call, Format activation) noexcept {
+void run_panels(const MatmulCall& call, Format activation, const Tile& tile = {}) noexcept {
   const ActivationLayout layout = ActivationLayout::of(activation, call.k);
   const std::size_t panel_bytes = call.k / Tile::kBlockValues * Tile::kBlockBytes;
   constexpr std::size_t kGroup = kTileTokens;
@@ -116,16 +117,16 @@ void run_panels(const MatmulCall& call, Format activation) noexcept {
         float* y = call.y + t * call.y_stride + row;
         switch (end - t) {
           case 1:
-            run_tile<Tile, 1>(call, layout, panel, t, y, rows);
+            run_tile<Tile, 1>(tile, call, layout, panel, t, y, rows);
             break;
           case 2:
-            run_tile<Tile, 2>(call, layout, panel, t, y, rows);
+            run_tile<Tile, 2>(tile, call, layout, panel, t, y, rows);
             break;
           case 3:
-            run_tile<Tile, 3>(call, layout, panel, t, y, rows);
+            run_tile<Tile, 3>(tile, call, layout, panel, t, y, rows);
             break;
           default:
-            run_tile<Tile, kTileTokens>(call, layout, panel, t, y, rows);
+            run_tile<Tile, kTileTokens>(tile, call, layout, panel, t, y, rows);
         }
       }
     }

@@ -12,7 +12,7 @@ namespace lockstep::quant::scalar {
 extern const RowKernels kRowKernels;
 extern const SearchingEncoders kEncoders;
 
-// Upper bound of the number of kernels made by matmul_kernels().
+// Upper bound of the number of formats in the table, hence of kernels made by matmul_kernels().
 inline constexpr std::size_t kMaxMatmulKernels = 64;
 
 // One kernel for every format with a vec_dot, whatever its encoding: adding a format to the table

@@ -12,12 +12,12 @@ namespace lockstep::quant::scalar {
 namespace {
 
 // A kernel is plain functions without a context, so the format is a template argument. The formats
-// are found in the table at start, hence one instance for every id that could be in it.
-template <std::size_t kId>
+// are found in the table at start, hence one instance for every row that it could have.
+template <std::size_t kRow>
 struct RowMajor {
-  static constexpr auto kFormat = static_cast<Format>(kId);
+  static const FormatTraits& format() noexcept { return all_formats()[kRow]; }
 
-  static std::size_t panel_bytes(std::size_t k) noexcept { return bytes_of(kFormat, k); }
+  static std::size_t panel_bytes(std::size_t k) noexcept { return bytes_of(format().format, k); }
 
   static void pack(const std::byte* file_rows, std::size_t rows, std::size_t k,
                    std::byte* panel) noexcept {
@@ -25,14 +25,13 @@ struct RowMajor {
   }
 
   static void run(const MatmulCall& call) noexcept {
-    const FormatTraits& format = traits(kFormat);
-    const ActivationLayout layout = ActivationLayout::of(format.activation, call.k);
+    const ActivationLayout layout = ActivationLayout::of(format().activation, call.k);
     const std::size_t row_bytes = panel_bytes(call.k);
     for (std::size_t r = 0; r < call.rows; ++r) {
       const std::byte* row = call.panels + r * row_bytes;
       for (std::size_t t = 0; t < call.tokens; ++t) {
         const ActivationRow token = layout.row(call.activations + t * call.activation_stride);
-        call.y[t * call.y_stride + r] = format.vec_dot(row, token, call.k);
+        call.y[t * call.y_stride + r] = dot_row(format(), call.side, row, token, call.k);
       }
     }
   }
@@ -50,17 +49,18 @@ struct Name {
   }
 };
 
-template <std::size_t kId>
+template <std::size_t kRow>
 std::size_t add(std::span<MatmulKernel> out) noexcept {
-  const FormatTraits* format = find_format(static_cast<std::uint32_t>(kId));
-  if (format == nullptr || format->vec_dot == nullptr) return 0;
+  if (kRow >= all_formats().size()) return 0;
+  const FormatTraits& format = all_formats()[kRow];
+  if (!format.can_dot()) return 0;
   static Name name;
   name = {};
-  name.append(format->name);
+  name.append(format.name);
   name.append("/scalar/r1");
-  using Kernel = RowMajor<kId>;
+  using Kernel = RowMajor<kRow>;
   out.front() = {.name = {name.text.data(), name.length},
-                 .format = format->format,
+                 .format = format.format,
                  .isa = Isa::scalar,
                  .panel_rows = 1,
                  .panel_bytes = Kernel::panel_bytes,
@@ -69,10 +69,10 @@ std::size_t add(std::span<MatmulKernel> out) noexcept {
   return 1;
 }
 
-template <std::size_t... kIds>
-std::size_t add_each(std::span<MatmulKernel> out, std::index_sequence<kIds...>) noexcept {
+template <std::size_t... kRows>
+std::size_t add_each(std::span<MatmulKernel> out, std::index_sequence<kRows...>) noexcept {
   std::size_t count = 0;
-  ((count += add<kIds>(out.subspan(count))), ...);
+  ((count += add<kRows>(out.subspan(count))), ...);
   return count;
 }
 

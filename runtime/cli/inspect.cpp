@@ -12,6 +12,7 @@
 
 #include "runtime/cli/table.h"
 #include "runtime/cli/units.h"
+#include "runtime/models/architecture.h"
 #include "runtime/printable.h"
 #include "runtime/utf8.h"
 
@@ -67,6 +68,13 @@ std::string text_of(const GgufFile& file, std::string_view key) {
   const MetadataValue* value = file.find(key);
   const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(&value->value);
   return text == nullptr ? std::string() : *text;
+}
+
+// A file with formats of this project names its real architecture under a key of its own.
+std::string architecture_text(const GgufFile& file) {
+  const std::string name = text_of(file, "general.architecture");
+  const std::string real = name == kOwnArchitecture ? text_of(file, kRealArchitectureKey) : "";
+  return real.empty() ? name : fmt::format("{} (in formats of {})", real, name);
 }
 
 // A number with the fewest digits that give it back in its own type: 1e-05,
@@ -137,7 +145,7 @@ void render_summary(const GgufFile& file, const Totals& totals, std::string& out
   Table table("ll");
   const std::string name = text_of(file, "general.name");
   if (!name.empty()) table.add({"model", printable(name, kTextValue)});
-  const std::string architecture = text_of(file, "general.architecture");
+  const std::string architecture = architecture_text(file);
   table.add(
       {"architecture", architecture.empty() ? "(none)" : printable(architecture, kTextValue)});
   table.add({"parameters", fmt::format("{} ({})", humane_count(totals.all.elements),

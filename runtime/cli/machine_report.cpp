@@ -95,7 +95,7 @@ ordered_json kernels_json(std::string_view isa_name) {
   }
   ordered_json kernels;
   for (const quant::FormatTraits& format : quant::all_formats()) {
-    if (!format.decode) continue;  // can be listed, but not computed with
+    if (!format.can_decode()) continue;  // can be listed, but not computed with
     if (const quant::MatmulKernel* kernel = ops::find_kernel(format.format, chosen)) {
       kernels[std::string(format.name)] = kernel->name;
     }

@@ -34,7 +34,16 @@ class Architecture {
                              std::span<const LayerCache> cache) const = 0;
 };
 
-// The table row for general.architecture. Throws Error(bad_model) naming what is supported.
+// A file with a format that only this project knows says so in general.architecture: other tools
+// then refuse it by that name before they meet a tensor they cannot size. All other keys stay as
+// they are, under the prefix of the real architecture, which has a key of its own.
+inline constexpr char kOwnArchitecture[] = "lockstep";
+inline constexpr char kRealArchitectureKey[] = "lockstep.architecture";
+
+// The architecture by which to read the file. Throws Error(bad_model) if a key is missing.
+const std::string& architecture_of(const GgufFile& file);
+
+// The table row for architecture_of(file). Throws Error(bad_model) naming what is supported.
 const ArchitectureTraits& find_architecture(const GgufFile& file);
 
 // Asks `loader` for all weights of the model. `workers` is the team that will run it.

@@ -15,8 +15,13 @@ constexpr std::array kArchitectures = {
 
 }  // namespace
 
-const ArchitectureTraits& find_architecture(const GgufFile& file) {
+const std::string& architecture_of(const GgufFile& file) {
   const std::string& name = file.require_string("general.architecture");
+  return name == kOwnArchitecture ? file.require_string(kRealArchitectureKey) : name;
+}
+
+const ArchitectureTraits& find_architecture(const GgufFile& file) {
+  const std::string& name = architecture_of(file);
   std::string known;
   for (const ArchitectureTraits& traits : kArchitectures) {
     if (name == traits.name) return traits;

@@ -32,6 +32,7 @@ Packed pack(const MatmulKernel& kernel, const std::vector<std::byte>& file, std:
   packed.matrix.columns = columns;
   packed.matrix.align = kernel.panel_rows * panels_per_align;
   packed.matrix.kernel = &kernel;
+  packed.matrix.side = side_data(kernel.format);
   for (unsigned worker = 0; worker < team; ++worker) {
     const ops::Slice slice = ops::split(rows, packed.matrix.align, {worker, team, 0, 1});
     const std::size_t bytes = ops::packed_bytes(kernel, slice.size(), columns);
@@ -81,7 +82,7 @@ Expected expect(quant::Format format, const std::vector<std::byte>& file, std::s
                 std::size_t columns, const std::vector<float>& x) {
   const quant::FormatTraits& traits = quant::traits(format);
   std::vector<float> weights(rows * columns);
-  traits.decode(file.data(), weights.data(), weights.size());
+  quant::decode_values(traits, side_data(traits), file.data(), weights.data(), weights.size());
   const std::size_t row_bytes = quant::bytes_of(format, columns);
   const bool dense = traits.activation == quant::Format::f32;
   Expected expected;
@@ -116,7 +117,8 @@ Expected expect(quant::Format format, const std::vector<std::byte>& file, std::s
       expected.exact.push_back(sum);
       expected.magnitude.push_back(magnitude);
       expected.bits.push_back(dense ? dense_dot(&weights[r * columns], token.data(), columns)
-                                    : traits.vec_dot(file.data() + r * row_bytes, row, columns));
+                                    : quant::dot_row(traits, side_data(traits),
+                                                     file.data() + r * row_bytes, row, columns));
     }
   }
   return expected;
@@ -255,7 +257,7 @@ TEST_CASE("find_kernel covers what can be multiplied and nothing else", "[matmul
     CAPTURE(format.name);
     const bool dense = format.activation == quant::Format::f32 && format.decode != nullptr;
     const MatmulKernel* kernel = ops::find_kernel(format.format, quant::Isa::scalar);
-    if (format.vec_dot != nullptr || format.format == quant::Format::f16) {
+    if (format.can_dot() || format.format == quant::Format::f16) {
       REQUIRE(kernel != nullptr);
       CHECK(kernel->isa == quant::Isa::scalar);
       CHECK((quant::find_matmul(format.format, quant::Isa::scalar) == nullptr) == dense);

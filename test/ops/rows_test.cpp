@@ -16,7 +16,7 @@ using ops::Value;
 TEST_CASE("embed decodes the rows it is asked for, in every format", "[rows]") {
   std::size_t decoded = 0;
   for (const quant::FormatTraits& format : quant::all_formats()) {
-    if (format.decode == nullptr) continue;
+    if (!format.can_decode()) continue;
     ++decoded;
     for (const std::size_t blocks : {1, 3}) {
       const std::size_t columns = blocks * format.block_values;
@@ -25,11 +25,11 @@ TEST_CASE("embed decodes the rows it is asked for, in every format", "[rows]") {
       const auto table = random_rows(format, 6, columns, random);
       const std::vector<std::int32_t> ids{5, 0, 3, 3, 1};
       const auto y = run_every_way<float>([&](TestGraph& test) {
-        const ops::RowTable rows{format.format, 6, columns, table.data()};
+        const ops::RowTable rows{format.format, 6, columns, table.data(), side_data(format)};
         return ops::embed(test.graph, rows, test.input({DType::i32, {5}}, ids));
       });
       std::vector<float> all(6 * columns);
-      format.decode(table.data(), all.data(), all.size());
+      quant::decode_values(format, side_data(format), table.data(), all.data(), all.size());
       REQUIRE(y.size() == 5 * columns);
       for (std::size_t i = 0; i < 5; ++i) {
         const float* row = all.data() + static_cast<std::size_t>(ids[i]) * columns;
@@ -56,6 +56,11 @@ TEST_CASE("embed refuses tables that it cannot read", "[rows]") {
         ops::embed(graph, {quant::Format::i64, 4, 32, nullptr}, ids);
       },
       {"embed", "I64", "[4, 32]"});
+  check_shape_error(
+      [&] {
+        ops::embed(graph, {quant::Format::q4x, 4, 256, nullptr}, ids);
+      },
+      {"embed", "Q4X", "[4, 256]", "side data"});
 }
 
 TEST_CASE("gather_rows picks rows in the order given", "[rows]") {

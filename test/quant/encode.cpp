@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quant/encode.h"
@@ -132,7 +133,7 @@ TEST_CASE("encode: every instruction set writes the same bytes") {
             std::memcpy(&importance[i], &positive, 4);
           }
         }
-        for (const float* weights : {static_cast<const float*>(nullptr), importance.data()}) {
+        for (const float* weights : {static_cast<const float*>(nullptr), std::as_const(importance).data()}) {
           const auto expected = encode(format->encode, format->format, row.data(), n, weights);
           for (const Isa isa : quant::kAllIsas) {
             if (!(quant::built_isas() & quant::detect_isas()).has(isa)) continue;

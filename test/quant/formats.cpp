@@ -30,7 +30,7 @@ Block encode(Format format, const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("formats: ids, names, blocks and bytes are the public ones") {
+TEST_CASE("formats: ids, names, blocks and bytes are the public ones, and one of our own") {
   struct Row {
     std::uint32_t id;
     const char* name;
@@ -48,6 +48,7 @@ TEST_CASE("formats: ids, names, blocks and bytes are the public ones") {
       {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
       {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
       {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
+      {1000, "Q4X", 256, 137},
   };
   REQUIRE(quant::all_formats().size() == std::size(kPublic));
   for (std::size_t i = 0; i < std::size(kPublic); ++i) {
@@ -70,7 +71,7 @@ TEST_CASE("formats: what is no format is not found") {
   for (const FormatTraits& format : quant::all_formats()) {
     known.insert(static_cast<std::uint32_t>(format.format));
   }
-  for (std::uint32_t id = 0; id < 300; ++id) {
+  for (std::uint32_t id = 0; id < 1300; ++id) {
     CHECK((quant::find_format(id) != nullptr) == (known.count(id) == 1));
   }
   CHECK(quant::find_format(0xffffffffu) == nullptr);
@@ -86,7 +87,13 @@ TEST_CASE("formats: rows of the table are consistent") {
   for (const FormatTraits& format : quant::all_formats()) {
     CAPTURE(format.name);
     if (format.vec_dot != nullptr || format.encode != nullptr) CHECK(format.decode != nullptr);
-    if (format.vec_dot != nullptr) {
+    if (format.side != nullptr) {
+      CHECK(format.decode == nullptr);
+      CHECK(format.vec_dot == nullptr);
+      CHECK(format.encode == nullptr);
+      CHECK(format.side_bytes() > 0);
+    }
+    if (format.can_dot()) {
       CHECK(format.first_bad_scale != nullptr);
       const FormatTraits& partner = quant::traits(format.activation);
       CHECK((partner.format == Format::q8_0 || partner.format == Format::q8_k));

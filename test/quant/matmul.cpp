@@ -11,6 +11,7 @@
 
 #include "quant/kernels.h"
 #include "support/catch.h"
+#include "support/side_data.h"
 #include "test/quant/fixtures.h"
 
 namespace quant = lockstep::quant;
@@ -45,7 +46,8 @@ std::vector<float> run(const MatmulKernel& kernel, const std::vector<std::byte>&
               .activation_stride = activations.layout.bytes,
               .tokens = tokens,
               .y = y.data(),
-              .y_stride = stride});
+              .y_stride = stride,
+              .side = side_data(kernel.format)});
   return y;
 }
 
@@ -204,7 +206,7 @@ TEST_CASE("matmul: the list is complete and every name says what it is") {
   std::size_t multiplied = 0;
   for (const FormatTraits& format : quant::all_formats()) {
     const MatmulKernel* found = quant::find_matmul(format.format, Isa::scalar);
-    CHECK((found != nullptr) == (format.vec_dot != nullptr));
+    CHECK((found != nullptr) == format.can_dot());
     if (found == nullptr) continue;
     ++multiplied;
     CHECK(found->isa == Isa::scalar);
@@ -219,7 +221,7 @@ TEST_CASE("matmul: the list is complete and every name says what it is") {
   CHECK(multiplied >= 4);
   if (quant::built_isas().has(Isa::avx2)) {
     for (const char* name : {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k",
-                             "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4"}) {
+                             "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "q4x"}) {
       const FormatTraits* format = quant::find_format(std::string_view(name));
       CHECK(quant::find_matmul(format->format, Isa::avx2)->isa == Isa::avx2);
     }
