@@ -171,6 +171,32 @@ TEST_CASE("matmul: a NaN or infinity stays in its row of activations") {
   }
 }
 
+// Zero, subnormal, infinite and NaN scales, and every scale of 8 bits there is. The loader refuses
+// the last two kinds, so all that is asked for is that no kernel sees them differently.
+TEST_CASE("matmul: every scale means the same to every kernel") {
+  for (const MatmulKernel* kernel : kernels_to_test()) {
+    CAPTURE(kernel->name);
+    const FormatTraits& format = quant::traits(kernel->format);
+    constexpr std::size_t kRows = 256;
+    constexpr std::size_t kTokens = 5;
+    constexpr std::size_t kBlocks = 2;
+    const std::size_t k = kBlocks * format.block_values;
+    auto file_rows = make_weights(format, kRows * kBlocks, Weights::random, 61);
+    for (std::size_t b = 0; b < kRows * kBlocks; ++b) {
+      for (const std::size_t at : scale_bytes(format)) {
+        file_rows[b * format.block_bytes + at] = static_cast<std::byte>(b / kBlocks);
+      }
+    }
+    Activations activations = make_activations(format, k, kTokens, Values::random, 62);
+    const auto reference = run(*quant::find_matmul(kernel->format, Isa::scalar), file_rows, kRows,
+                               activations, kTokens);
+    const auto y =
+        run(*kernel, pack_rows(*kernel, file_rows, kRows, k), kRows, activations, kTokens);
+    CHECK(wrong_elements(y, kRows, kTokens, reference, kRows) == 0);
+    CHECK(std::any_of(reference.begin(), reference.end(), [](float v) { return std::isnan(v); }));
+  }
+}
+
 TEST_CASE("matmul: no rows, no tokens, no columns") {
   for (const MatmulKernel& kernel : quant::all_matmul_kernels()) {
     if (!(quant::built_isas() & quant::detect_isas()).has(kernel.isa)) continue;
