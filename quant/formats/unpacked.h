@@ -50,7 +50,7 @@ void decode_unpacked(const std::byte* blocks, float* values, std::size_t n) noex
 }
 
 // acc = fma((d * unit) * da, sum over groups of sc_j * sum of q * y, acc), block after block. The
-// integer sum is below 2^26 in magnitude for every format: |q| <= 62, sc_j <= 31, |y| <= 128.
+// integer sum is below 2^26 in magnitude for every format: |q| <= 62, sc_j <= 31, |y| <= 127.
 template <class Block>
 float vec_dot_unpacked(const std::byte* row, const ActivationRow& activations,
                        std::size_t k) noexcept {
