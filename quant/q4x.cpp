@@ -15,7 +15,6 @@ constexpr std::size_t kSample = 4096;  // groups
 constexpr int kRounds = 8;             // with levels that are no integers yet
 constexpr int kIntegerRounds = 3;
 constexpr unsigned kMaxLearnedShift = 7;  // ten octaves of scales, down to the smallest
-constexpr float kLimit = 1e15f;  // of a value in units of the base: its square stays finite
 
 using Book = std::array<double, kLevels>;
 using BookSet = std::array<Book, kBooks>;
@@ -26,6 +25,12 @@ Search find_search(Isa isa) noexcept {
 #endif
   (void)isa;
   return search_scalar;
+}
+
+// Of a value in units of the base: twice what can be reached. Larger ones are cut off anyway, and
+// their squares would hide the errors of all others.
+float limit_of(const SearchTables& tables) noexcept {
+  return 2 * kMaxLevel * tables.scale[kCodes - 1];
 }
 
 void set_scales(SearchTables& tables, unsigned shift) noexcept {
@@ -142,8 +147,9 @@ class Lesson {
     shift_ = shift;
     base_ = base_for(largest_, shift);
     set_scales(tables_, shift);
+    const float limit = limit_of(tables_);
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      round_.values[i] = std::clamp(values_[i] / base_, -kLimit, kLimit);
+      round_.values[i] = std::clamp(values_[i] / base_, -limit, limit);
     }
   }
   // Lets the groups choose; the error of the sample, in its own units.
@@ -205,6 +211,7 @@ void encode(Search search, const std::byte* side, const float* values, const flo
     return level(side, book, static_cast<unsigned>(i));
   });
   const float base = load_field<float>(side + kBase);
+  const float limit = limit_of(tables);
   std::array<float, kValues> scaled{};
   std::array<float, kValues> weights{};
   weights.fill(1.0f);
@@ -216,7 +223,7 @@ void encode(Search search, const std::byte* side, const float* values, const flo
       const float value = values[at + i];
       const bool finite = std::isfinite(value);
       bad[i / kGroup] = bad[i / kGroup] || !finite;
-      scaled[i] = finite ? std::clamp(value / base, -kLimit, kLimit) : 0.0f;
+      scaled[i] = finite ? std::clamp(value / base, -limit, limit) : 0.0f;
       if (importance != nullptr) weights[i] = importance[at + i];
     }
     search(tables, scaled.data(), weights.data(), kGroups, choices.data());

@@ -50,7 +50,10 @@ std::vector<float> draw(Shape shape, std::size_t n, std::uint32_t seed) {
   return values;
 }
 
-Bytes learn(const std::vector<float>& values, Isa isa = Isa::scalar,
+// What is not about an instruction set takes the fastest.
+Isa best_isa() { return quant::choose_isa(quant::built_isas() & quant::detect_isas(), ""); }
+
+Bytes learn(const std::vector<float>& values, Isa isa = best_isa(),
             const float* importance = nullptr) {
   q4x::Learner learner(values.size() / kColumns, kColumns);
   learner.take(0, values.size() / kColumns, values.data(), importance);
@@ -59,7 +62,7 @@ Bytes learn(const std::vector<float>& values, Isa isa = Isa::scalar,
   return side;
 }
 
-Bytes encode(const Bytes& side, const std::vector<float>& values, Isa isa = Isa::scalar,
+Bytes encode(const Bytes& side, const std::vector<float>& values, Isa isa = best_isa(),
              const float* importance = nullptr) {
   Bytes blocks(quant::bytes_of(quant::Format::q4x, values.size()));
   const std::size_t row_bytes = quant::bytes_of(quant::Format::q4x, kColumns);
@@ -104,8 +107,6 @@ std::string problem(const Bytes& side) {
   const char* text = q4x::side_problem(side.data());
   return text == nullptr ? "" : text;
 }
-
-Isa best_isa() { return quant::choose_isa(quant::built_isas() & quant::detect_isas(), ""); }
 
 }  // namespace
 
@@ -176,7 +177,7 @@ TEST_CASE("q4x: side data that a kernel could not trust is refused") {
 
 TEST_CASE("q4x: learned codebooks beat even steps, and what is learned is taken") {
   // Against even steps; without the learning, all would be 1.
-  constexpr double kMost[] = {0.82, 0.80, 0.95};
+  constexpr double kMost[] = {0.80, 0.65, 0.88};
   for (const Shape shape : kShapes) {
     const std::vector<float> values = draw(shape, 64 * kColumns, 1);
     const Bytes side = learn(values);
@@ -199,7 +200,7 @@ TEST_CASE("q4x: learned codebooks beat even steps, and what is learned is taken"
         negative += group.scale < 0;
       }
     }
-    for (const std::size_t count : taken) CHECK(count >= 32);  // of 1024
+    for (const std::size_t count : taken) CHECK(count >= 8);  // of 1024
     CHECK(negative >= 100);
   }
 }
@@ -311,7 +312,8 @@ TEST_CASE("q4x: hostile values") {
     CHECK(different == 0);
   }
   // Nothing to learn from, or nothing that fits: side data stay valid, values stay finite.
-  for (const float value : {0.0f, -0.0f, 1e-45f, -1e-39f, 1.0f, -1e30f, FLT_MAX, -FLT_MAX, kInf}) {
+  for (const float value :
+       {0.0f, -0.0f, 1e-45f, -1e-39f, 1.0f, -1e30f, 1e34f, FLT_MAX, -FLT_MAX, kInf}) {
     CAPTURE(value);
     const std::vector<float> values(kColumns, value);
     const Bytes side = learn(values, best_isa());
@@ -323,7 +325,9 @@ TEST_CASE("q4x: hostile values") {
     const std::vector<float> decoded = decode(side, blocks);
     const bool normal = std::fabs(value) >= 1.0f && !std::isinf(value);
     for (const float got : decoded) {
-      if (normal) {
+      if (std::fabs(value) == FLT_MAX) {
+        CHECK(std::fabs(got) > 1e36f);  // the largest scale there is
+      } else if (normal) {
         CHECK(got == Approx(value).epsilon(0.04));
       } else {
         CHECK(std::fabs(got) <= 1e-30f);
@@ -339,7 +343,7 @@ TEST_CASE("q4x: hostile values") {
     CHECK(blocks == encode(side, values, Isa::scalar));
     const std::vector<float> decoded = decode(side, blocks);
     CHECK(decoded[3] * value > 0);
-    CHECK(decoded[40] == Approx(0.25f).epsilon(0.04));
+    CHECK(decoded[40] == Approx(0.25f).epsilon(0.1));
   }
   // One huge value leaves the rest of the tensor to the small scales.
   std::vector<float> values = draw(Shape::gaussian, 8 * kColumns, 10);
