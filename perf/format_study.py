@@ -145,7 +145,8 @@ class Study:
         start = time.monotonic()
         for i, name in enumerate(options.types):
             row = self.row(name)
-            if name in pending or not os.path.exists(self.file_of(name)):
+            missing_rounds = len(row.get("samples", {}).get("decode", [])) < options.rounds
+            if name in pending or (missing_rounds and not os.path.exists(self.file_of(name))):
                 self.note(f"{i + 1}/{len(options.types)} {name}: quantize, compare")
                 self.quantize(row)
             if name in pending:

@@ -5,6 +5,7 @@
 
 #include "quant/encode.h"
 #include "quant/kernels.h"
+#include "quant/q4x.h"
 #include "quant/scalar/kernels.h"
 #if defined(LOCKSTEP_HAS_AVX2)
 #include "quant/avx2/kernels.h"
@@ -162,6 +163,16 @@ Encoder find_encoder(Format format, Isa isa) noexcept {
     }
   }
   return traits(format).encode;
+}
+
+std::unique_ptr<SideLearner> make_side_learner(Format format, std::size_t rows,
+                                               std::size_t columns) {
+  if (format != Format::q4x) return nullptr;
+  return std::make_unique<q4x::Learner>(rows, columns);
+}
+
+SideEncoder find_side_encoder(Format format, Isa isa) noexcept {
+  return format == Format::q4x ? q4x::find_encoder(isa) : nullptr;
 }
 
 const RowKernels& row_kernels(Isa isa) noexcept {

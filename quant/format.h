@@ -122,8 +122,9 @@ inline float dot_row(const FormatTraits& format, const std::byte* side_data, con
 
 // Where a file keeps the side data of a tensor: an I8 tensor of one row, so that it stays with its
 // tensor through tools that know nothing of it, and costs a reader no memory in the header.
+inline constexpr std::string_view kSideTensorSuffix = ".codebook";
 inline std::string side_tensor_name(std::string_view tensor) {
-  return std::string(tensor) + ".codebook";
+  return std::string(tensor).append(kSideTensorSuffix);
 }
 
 // All formats, in the order of their ids.

@@ -245,7 +245,7 @@ void encode_avx2(const std::byte* side, const float* values, const float* import
 
 }  // namespace
 
-Encoder find_encoder(Isa isa) noexcept {
+SideEncoder find_encoder(Isa isa) noexcept {
 #if defined(LOCKSTEP_HAS_AVX2)
   if (isa >= Isa::avx2) return encode_avx2;
 #endif
@@ -282,7 +282,8 @@ void Learner::take(std::size_t first_row, std::size_t count, const float* values
   }
 }
 
-void Learner::merge(const Learner& other) {
+void Learner::merge(const SideLearner& learner) {
+  const auto& other = static_cast<const Learner&>(learner);
   largest_ = std::max(largest_, other.largest_);
   for (std::size_t i = 0; i < values_.size(); ++i) {
     values_[i] += other.values_[i];  // zero in the one that did not take it

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "ops/pack.h"
+#include "runtime/side_data.h"
 
 namespace lockstep {
 namespace {
@@ -81,25 +82,9 @@ const GgufTensor& WeightLoader::require(const std::string& name, std::size_t row
 
 // The same tensor may be asked for as a table and as a matrix; its few bytes are then read twice.
 const std::byte* WeightLoader::side(const GgufTensor& tensor) {
-  const quant::SideTraits* side = tensor.format->side;
-  if (side == nullptr) return nullptr;
-  const std::string name = quant::side_tensor_name(tensor.name);
-  const std::string what = "tensor \"" + name + "\", which belongs to \"" + tensor.name + "\" in " +
-                           std::string(tensor.format->name) + ",";
-  const GgufTensor* found = file_.find_tensor(name);
-  if (found == nullptr) file_.refuse("the " + what + " is missing");
-  used_.insert(name);
-  if (found->format->format != quant::Format::i8 ||
-      found->dims != std::vector<std::uint64_t>{side->bytes}) {
-    file_.refuse(what + " is " + std::string(found->format->name) + " " + shape_text(found->dims) +
-                 ", expected I8 [" + std::to_string(side->bytes) + "]");
-  }
-  std::vector<std::byte>& bytes = weights_.sides.emplace_back(side->bytes);
-  file_.read(*found, 0, bytes);
-  if (const char* problem = side->problem(bytes.data())) {
-    file_.refuse(what + " " + problem + "; the file is damaged");
-  }
-  return bytes.data();
+  if (tensor.format->side == nullptr) return nullptr;
+  used_.insert(quant::side_tensor_name(tensor.name));
+  return weights_.sides.emplace_back(read_side_data(file_, tensor)).data();
 }
 
 const ops::ShardedMatrix& WeightLoader::matrix(const std::string& name, std::size_t rows,

@@ -26,6 +26,8 @@ PAIRS
         cat <<'PAIRS'
 have_package catch2|catch2
 have_command nm|binutils
+have_command python3|python3
+have_package python3-matplotlib|python3-matplotlib
 PAIRS
         ;;
       ci)

@@ -9,6 +9,7 @@
 #include "runtime/gguf_layout.h"
 #include "runtime/printable.h"
 #include "runtime/quantize/name_pattern.h"
+#include "runtime/side_data.h"
 
 namespace lockstep::quantize {
 
@@ -30,6 +31,7 @@ class Planner {
   FilePlan plan() {
     FilePlan plan;
     for (const GgufTensor& tensor : file_.tensors()) {
+      if (is_side_tensor(file_, tensor)) continue;  // comes and goes with its owner
       plan.tensors.push_back(plan_tensor(tensor));
       const PlannedTensor& planned = plan.tensors.back();
       plan.elements += tensor.elements;
@@ -102,7 +104,7 @@ class Planner {
       planned.target = &quant::traits(fit_rows(format, tensor.dims[0]));
     }
     if (!planned.is_copy()) {
-      if (tensor.format->decode == nullptr) {
+      if (!tensor.format->can_decode()) {
         file_.refuse("tensor \"" + printable(tensor.name) + "\" is " +
                      std::string(tensor.format->name) + ", which this version cannot decode");
       }
@@ -110,7 +112,7 @@ class Planner {
     }
     const auto size = tensor_size(*planned.target, tensor.dims);
     if (!size) file_.refuse("tensor \"" + printable(tensor.name) + "\" grows beyond any file");
-    planned.bytes = size->bytes;
+    planned.bytes = size->bytes + planned.target->side_bytes();
     return planned;
   }
 

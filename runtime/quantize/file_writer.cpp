@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "lockstep/error.h"
 #include "runtime/engine.h"
 #include "runtime/gguf_writer.h"
+#include "runtime/models/architecture.h"
 #include "runtime/output_file.h"
 #include "runtime/printable.h"
 #include "runtime/quantize/row_codec.h"
+#include "runtime/side_data.h"
 
 namespace lockstep::quantize {
 
@@ -59,25 +62,37 @@ class FirstError {
   std::atomic<bool> failed_{false};
 };
 
+// What is learned from a whole tensor takes a pass of its own.
+std::uint64_t bytes_to_read(const FilePlan& plan) {
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    const bool learns = !tensor.is_copy() && tensor.target->side != nullptr;
+    bytes += tensor.source->bytes * (learns ? 2 : 1);
+  }
+  return bytes;
+}
+
 class FileQuantizer {
  public:
   FileQuantizer(const GgufFile& file, const FilePlan& plan, const Engine& engine,
                 const OutputFile& out, const WriteHooks& hooks)
       : file_(file),
-        total_(plan.source_bytes),
+        total_(bytes_to_read(plan)),
         executor_(*engine.impl().executor),
         codec_(engine.impl().isa),
         out_(out),
         hooks_(hooks),
         staging_(executor_.workers()) {}
 
-  void write(const PlannedTensor& tensor, std::uint64_t offset) {
-    if (tensor.source->bytes == 0) return;
+  // Writes a tensor, and returns its side data, empty if its format has none.
+  std::vector<std::byte> write(const PlannedTensor& tensor, std::uint64_t offset) {
+    side_ = read_side_data(file_, *tensor.source);
     if (tensor.is_copy()) {
-      copy(tensor, offset);
-    } else {
-      encode(tensor, offset);
+      if (tensor.source->bytes != 0) copy(tensor, offset);
+      return side_;
     }
+    if (tensor.source->bytes == 0) return std::vector<std::byte>(tensor.target->side_bytes());
+    return encode(tensor, offset);
   }
 
  private:
@@ -119,7 +134,7 @@ class FileQuantizer {
       staging.source.resize((end - begin) * row_bytes);
       staging.values.resize(n);
       file_.read(tensor, begin * row_bytes, staging.source);
-      codec_.decode(*tensor.format, staging.source.data(), staging.values.data(), n);
+      codec_.decode(*tensor.format, side_.data(), staging.source.data(), staging.values.data(), n);
       const std::size_t bad = first_non_finite(staging.values);
       if (bad < n) refuse_value(tensor, begin + bad / columns, bad % columns);
       work(Rows{begin, end - begin, staging.values}, staging);
@@ -128,25 +143,53 @@ class FileQuantizer {
     in_portions(tensor, tensor.elements / columns, step, portion);
   }
 
-  void encode(const PlannedTensor& planned, std::uint64_t offset) {
+  static const float* importance_of(const PlannedTensor& planned, std::uint64_t row) {
+    if (planned.importance.empty()) return nullptr;
+    const GgufTensor& tensor = *planned.source;
+    const std::uint64_t rows_per_matrix = tensor.dims.size() > 1 ? tensor.dims[1] : 1;
+    return planned.importance.data() + row / rows_per_matrix * tensor.dims[0];
+  }
+
+  // Empty if the target has no side data.
+  std::vector<std::byte> learn_side(const PlannedTensor& planned) {
+    const quant::FormatTraits& target = *planned.target;
+    if (target.side == nullptr) return {};
+    const GgufTensor& tensor = *planned.source;
+    const std::uint64_t columns = tensor.dims[0];
+    std::vector<std::unique_ptr<quant::SideLearner>> learners(staging_.size());
+    for (auto& learner : learners) {
+      learner = quant::make_side_learner(target.format, tensor.elements / columns, columns);
+    }
+    pass(tensor, [&](const Rows& rows, Staging& staging) {
+      quant::SideLearner& learner = *learners[static_cast<std::size_t>(&staging - staging_.data())];
+      for (std::size_t i = 0; i < rows.count; ++i) {
+        learner.take(rows.first + i, 1, rows.values.data() + i * columns,
+                     importance_of(planned, rows.first + i));
+      }
+    });
+    for (std::size_t i = 1; i < learners.size(); ++i) learners[0]->merge(*learners[i]);
+    std::vector<std::byte> side(target.side_bytes());
+    learners[0]->learn(codec_.isa(), side.data());
+    return side;
+  }
+
+  std::vector<std::byte> encode(const PlannedTensor& planned, std::uint64_t offset) {
     const GgufTensor& tensor = *planned.source;
     const quant::FormatTraits& target = *planned.target;
     const std::uint64_t columns = tensor.dims[0];
-    const std::uint64_t rows_per_matrix = tensor.dims.size() > 1 ? tensor.dims[1] : 1;
     const std::uint64_t row_bytes = quant::bytes_of(target.format, columns);
-    const quant::Encoder encoder = codec_.encoder(target.format);
+    std::vector<std::byte> side = learn_side(planned);
     pass(tensor, [&](const Rows& rows, Staging& staging) {
       staging.target.resize(rows.count * row_bytes);
       for (std::size_t i = 0; i < rows.count; ++i) {
-        const std::uint64_t matrix = (rows.first + i) / rows_per_matrix;
-        const float* importance =
-            planned.importance.empty() ? nullptr : planned.importance.data() + matrix * columns;
-        encoder(rows.values.data() + i * columns, importance, staging.target.data() + i * row_bytes,
-                columns);
+        codec_.encode(target, side.data(), rows.values.data() + i * columns,
+                      importance_of(planned, rows.first + i), staging.target.data() + i * row_bytes,
+                      columns);
       }
       check_encoded(planned, rows.first, staging);
       out_.write_at(offset + rows.first * row_bytes, staging.target);
     });
+    return side;
   }
 
   // Finite weights can still be too large for the format.
@@ -159,7 +202,8 @@ class FileQuantizer {
       const std::size_t blocks = staging.target.size() / target.block_bytes;
       bad = target.first_bad_scale(staging.target.data(), blocks) * target.block_values;
     } else if (target.format != quant::Format::f32) {
-      codec_.decode(target, staging.target.data(), staging.values.data(), staging.values.size());
+      codec_.decode(target, nullptr, staging.target.data(), staging.values.data(),
+                    staging.values.size());
       bad = first_non_finite(staging.values);
     }
     if (bad >= staging.values.size()) return;
@@ -184,7 +228,7 @@ class FileQuantizer {
 
   void check_copied(const GgufTensor& tensor, std::uint64_t begin, Staging& staging) const {
     const quant::FormatTraits& format = *tensor.format;
-    if (format.decode == nullptr) return;
+    if (!format.can_decode()) return;
     const std::size_t blocks = staging.source.size() / format.block_bytes;
     const std::size_t n = blocks * format.block_values;
     std::size_t bad = n;
@@ -192,7 +236,7 @@ class FileQuantizer {
       bad = format.first_bad_scale(staging.source.data(), blocks) * format.block_values;
     } else {
       staging.values.resize(n);
-      codec_.decode(format, staging.source.data(), staging.values.data(), n);
+      codec_.decode(format, nullptr, staging.source.data(), staging.values.data(), n);
       bad = first_non_finite(staging.values);
     }
     if (bad >= n) return;
@@ -209,6 +253,7 @@ class FileQuantizer {
 
   const GgufFile& file_;
   std::uint64_t total_;
+  std::vector<std::byte> side_;  // of the source tensor
   Executor& executor_;
   RowCodec codec_;
   const OutputFile& out_;
@@ -217,10 +262,10 @@ class FileQuantizer {
   std::atomic<std::uint64_t> done_{0};
 };
 
-void require_encoders(const FilePlan& plan, quant::Isa isa) {
+void require_encoders(const FilePlan& plan, const RowCodec& codec) {
   for (const PlannedTensor& tensor : plan.tensors) {
     const quant::FormatTraits& target = *tensor.target;
-    if (tensor.is_copy() || quant::find_encoder(target.format, isa) != nullptr) continue;
+    if (tensor.is_copy() || codec.can_encode(target)) continue;
     throw Error(ErrorCode::usage, "tensor \"" + printable(tensor.source->name) + "\" would be " +
                                       std::string(target.name) +
                                       ", which this version can read but not write");
@@ -228,8 +273,8 @@ void require_encoders(const FilePlan& plan, quant::Isa isa) {
 }
 
 // The source's metadata with the keys of this run: in their old place where the source has them.
-std::vector<MetadataEntry> metadata(const GgufFile& file, const Request& request,
-                                    const ImportanceSource& importance) {
+std::vector<MetadataEntry> metadata(const GgufFile& file, const FilePlan& plan,
+                                    const Request& request, const ImportanceSource& importance) {
   const auto number = [](std::uint64_t value) {
     return MetadataValue{MetadataType::u32, {}, value};
   };
@@ -238,6 +283,15 @@ std::vector<MetadataEntry> metadata(const GgufFile& file, const Request& request
   };
   std::vector<MetadataEntry> ours = {{"general.quantization_version", number(kQuantizationVersion)},
                                      {"general.file_type", number(request.mix->file_type)}};
+  // A file with a format of ours is marked as ours, and one without is not any more.
+  const bool is_ours =
+      std::any_of(plan.tensors.begin(), plan.tensors.end(),
+                  [](const PlannedTensor& tensor) { return tensor.target->side != nullptr; });
+  if (file.find("general.architecture") != nullptr) {
+    ours.push_back(
+        {"general.architecture", text(is_ours ? kOwnArchitecture : architecture_of(file))});
+    if (is_ours) ours.push_back({kRealArchitectureKey, text(architecture_of(file))});
+  }
   if (const ImportanceMatrix* matrix = importance.matrix) {
     ours.push_back({"quantize.imatrix.file", text(importance.file)});
     if (!matrix->datasets.empty()) {
@@ -251,6 +305,7 @@ std::vector<MetadataEntry> metadata(const GgufFile& file, const Request& request
   std::vector<MetadataEntry> all;
   for (const MetadataEntry& entry : file.metadata()) {
     if (entry.key.starts_with("split.")) continue;
+    if (entry.key == kRealArchitectureKey) continue;
     // What the source tells of an older matrix is not true of this file.
     if (importance.matrix != nullptr && entry.key.starts_with("quantize.imatrix.")) continue;
     all.push_back(entry);
@@ -272,21 +327,27 @@ std::vector<MetadataEntry> metadata(const GgufFile& file, const Request& request
 void write_file(const GgufFile& file, const FilePlan& plan, const Request& request,
                 const ImportanceSource& importance, const Engine& engine,
                 const std::filesystem::path& path, const WriteHooks& hooks) {
-  require_encoders(plan, engine.impl().isa);
+  require_encoders(plan, RowCodec(engine.impl().isa));
   GgufWriter writer;
-  for (MetadataEntry& entry : metadata(file, request, importance)) {
+  for (MetadataEntry& entry : metadata(file, plan, request, importance)) {
     writer.add(std::move(entry.key), std::move(entry.value));
   }
   for (const PlannedTensor& tensor : plan.tensors) {
     writer.add_tensor(tensor.source->name, tensor.target->format, tensor.source->dims);
+    if (tensor.target->side == nullptr) continue;
+    writer.add_tensor(quant::side_tensor_name(tensor.source->name), quant::Format::i8,
+                      {tensor.target->side_bytes()});
   }
   OutputFile out(path);
   out.reserve(writer.file_bytes());
   out.write_at(0, writer.header());
   const std::vector<std::uint64_t> offsets = writer.tensor_offsets();
   FileQuantizer quantizer(file, plan, engine, out, hooks);
-  for (std::size_t i = 0; i < plan.tensors.size(); ++i)
-    quantizer.write(plan.tensors[i], offsets[i]);
+  std::size_t place = 0;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    const std::vector<std::byte> side = quantizer.write(tensor, offsets[place++]);
+    if (!side.empty()) out.write_at(offsets[place++], side);
+  }
   out.commit();
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "runtime/gguf.h"
+#include "runtime/models/architecture.h"
 
 namespace lockstep::quantize {
 
@@ -27,6 +28,7 @@ constexpr Mix kMixes[] = {
     {"Q5_K_M", Format::q5_k, 17, false},   {"Q6_K", Format::q6_k, 18, false},
     {"IQ4_NL", Format::iq4_nl, 25, false}, {"IQ4_XS", Format::iq4_xs, 30, false},
     {"MXFP4", Format::mxfp4, 38, false},   {"NVFP4", Format::nvfp4, 39, false},
+    {"Q4X", Format::q4x, 1000, false},  // ours, as its tensor type
 };
 
 struct Alias {
@@ -118,6 +120,8 @@ constexpr Rule kRules[] = {
     {"MXFP4", Role::output, Layers::all, Where::any, Format::q8_0},
     {"NVFP4", Role::output, Layers::all, Where::any, Format::q8_0},
 
+    {"Q4X", Role::attention_v, Layers::all, Where::shared_v, Format::q5_k},
+
     // The output of every other mix. Q8_0 does not go down to it; see also choose().
     {"Q8_0", Role::output, Layers::all, Where::any, Format::q8_0},
     {"", Role::output, Layers::all, Where::any, Format::q6_k},
@@ -130,9 +134,9 @@ struct Replacement {
 
 // Where rows are no whole blocks of 256 (NVFP4: 64).
 constexpr Replacement kReplacements[] = {
-    {Format::q2_k, Format::q4_0},   {Format::q3_k, Format::q4_0}, {Format::q4_k, Format::q5_0},
-    {Format::q5_k, Format::q5_1},   {Format::q6_k, Format::q8_0}, {Format::iq4_xs, Format::iq4_nl},
-    {Format::nvfp4, Format::mxfp4},
+    {Format::q2_k, Format::q4_0},   {Format::q3_k, Format::q4_0},  {Format::q4_k, Format::q5_0},
+    {Format::q5_k, Format::q5_1},   {Format::q6_k, Format::q8_0},  {Format::iq4_xs, Format::iq4_nl},
+    {Format::nvfp4, Format::mxfp4}, {Format::q4x, Format::iq4_nl},
 };
 
 struct NamePart {
@@ -306,7 +310,8 @@ std::optional<std::size_t> layer_of(std::string_view tensor) noexcept {
 }
 
 ModelFacts ModelFacts::of(const GgufFile& file) {
-  const std::string architecture = file.string("general.architecture").value_or("");
+  const std::string architecture =
+      file.find("general.architecture") == nullptr ? "" : architecture_of(file);
   ModelFacts facts;
   facts.is_llama = architecture == "llama";
   facts.layers = number(file, architecture + ".block_count");

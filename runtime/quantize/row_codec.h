@@ -17,22 +17,34 @@ class RowCodec {
  public:
   explicit RowCodec(quant::Isa isa) : isa_(isa), rows_(&quant::row_kernels(isa)) {}
 
-  // n values, whole blocks. The dense formats have vector code among the row kernels.
-  void decode(const quant::FormatTraits& format, const std::byte* blocks, float* values,
-              std::size_t n) const noexcept {
+  // n values, whole blocks; `side`: the tensor's side data, if its format has any. The dense
+  // formats have vector code among the row kernels.
+  void decode(const quant::FormatTraits& format, const std::byte* side, const std::byte* blocks,
+              float* values, std::size_t n) const noexcept {
     if (format.format == quant::Format::f16) {
       rows_->f16_to_f32(reinterpret_cast<const std::uint16_t*>(blocks), values, n);
     } else if (format.format == quant::Format::bf16) {
       rows_->bf16_to_f32(reinterpret_cast<const std::uint16_t*>(blocks), values, n);
     } else {
-      format.decode(blocks, values, n);
+      quant::decode_values(format, side, blocks, values, n);
     }
   }
 
-  // Null where the format cannot be written.
-  quant::Encoder encoder(quant::Format format) const noexcept {
-    return quant::find_encoder(format, isa_);
+  bool can_encode(const quant::FormatTraits& format) const noexcept {
+    return quant::find_encoder(format.format, isa_) != nullptr || format.side != nullptr;
   }
+
+  // One row of n values in a format that can be encoded.
+  void encode(const quant::FormatTraits& format, const std::byte* side, const float* values,
+              const float* importance, std::byte* blocks, std::size_t n) const noexcept {
+    if (format.side != nullptr) {
+      quant::find_side_encoder(format.format, isa_)(side, values, importance, blocks, n);
+    } else {
+      quant::find_encoder(format.format, isa_)(values, importance, blocks, n);
+    }
+  }
+
+  quant::Isa isa() const noexcept { return isa_; }
 
  private:
   quant::Isa isa_;
