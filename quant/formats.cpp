@@ -61,6 +61,8 @@ constexpr auto kBy256 = Format::q8_k;
 // divergence from 0.00286 to 0.00239 (0.00225 with activations in f32). Q5_K gains too (0.00971 to
 // 0.00905), Q2_K hardly (0.52778 to 0.52717), Q3_K nothing (0.12902 to 0.12960), nor does Q4_K.
 //
+// Q4X applies a scale per 32 weights, so activations scaled per 32 cost nothing: 0.02842, against
+// 0.02858 with one scale per 256.
 constexpr SideTraits kQ4xSide = {q4x::kSideBytes, q4x::side_problem, q4x::decode, q4x::vec_dot};
 
 // In the order of the ids. Columns: id, name, values per block, bytes per block, activation

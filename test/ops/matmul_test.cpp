@@ -316,4 +316,6 @@ TEST_CASE("matmul says which operand has which extents", "[matmul]") {
   check_shape_error([&] { ops::matmul(graph, x, packed.matrix); }, {"matmul", "shard at row 1"});
   packed.matrix.kernel = nullptr;
   check_shape_error([&] { ops::matmul(graph, x, packed.matrix); }, {"matmul", "no kernel"});
+  packed.matrix.kernel = ops::find_kernel(quant::Format::q4x, quant::Isa::scalar);
+  check_shape_error([&] { ops::matmul(graph, x, packed.matrix); }, {"matmul", "side data"});
 }

@@ -127,6 +127,22 @@ TEST_CASE("a file without anything can be inspected") {
   CHECK(cli::inspect_json(file)["tensors"].empty());
 }
 
+TEST_CASE("inspect shows the real architecture of a file with formats of this project") {
+  TempDir folder;
+  GgufWriter writer;
+  writer.add_string("general.architecture", "lockstep");
+  writer.add_string("lockstep.architecture", "llama");
+  writer.add_tensor("w", Format::q4x, {256, 2}, std::vector<std::byte>(2 * 137));
+  writer.add_tensor("w.codebook", Format::i8, {72}, std::vector<std::byte>(72));
+  writer.write(folder.path() / "file");
+  const GgufFile file = GgufFile::open(folder.path() / "file");
+  const std::string text = cli::inspect_text(file);
+  holds(text, "llama (in formats of lockstep)");
+  holds(text, "Q4X");
+  CHECK(cli::inspect_json(file)["architecture"] == "lockstep");
+  CHECK(cli::inspect_json(file)["tensors"][0]["format"] == "Q4X");
+}
+
 TEST_CASE("numbers are written as people read them") {
   CHECK(cli::grouped(0) == "0");
   CHECK(cli::grouped(999) == "999");
