@@ -79,8 +79,9 @@ struct ScalarSimd {
                             const Floats& y) noexcept {
     return floats([&](int i) { return a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i]; });
   }
-  // -1 where a < b, else 0.
-  static Ints less(const Floats& a, const Floats& b) noexcept {
+  // -1 where a < b, else 0. Not inlined: g++ 12 at -O3 turns a chain of these and lookup8 into
+  // vector code with wrong results.
+  [[gnu::noinline]] static Ints less(const Floats& a, const Floats& b) noexcept {
     return ints([&](int i) { return a.lane[i] < b.lane[i] ? -1 : 0; });
   }
   // Entries 0 to 7 of a table.
