@@ -153,9 +153,6 @@ class Planner {
 
 FilePlan plan_file(const GgufFile& file, const Request& request,
                    const ImportanceMatrix* importance) {
-  if (file.u32("split.count").value_or(1) > 1) {
-    file.refuse("one part of a split model; merge the parts first (llama-gguf-split --merge)");
-  }
   return Planner(file, request, importance).plan();
 }
 

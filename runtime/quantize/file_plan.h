@@ -50,8 +50,8 @@ struct FilePlan {
 };
 
 // `importance` may be null. Throws Error(usage) for a pattern that is wrong or matches no matrix or
-// for a mix that needs an importance matrix, Error(bad_model) for a part of a split model or a
-// format that cannot be read, Error(bad_input) for an importance matrix of another model.
+// for a mix that needs an importance matrix, Error(bad_model) for a format that cannot be
+// read, Error(bad_input) for an importance matrix of another model.
 FilePlan plan_file(const GgufFile& file, const Request& request,
                    const ImportanceMatrix* importance);
 

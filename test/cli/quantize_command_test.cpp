@@ -157,7 +157,8 @@ TEST_CASE("a signal stops quantize and leaves nothing") {
   const TempDir target;
   Invocation job;
   job.arguments = {"quantize", model.string(), (target.path() / "out.gguf").string(),
-                   "Q5_1",     "-t",           "1"};
+                   "Q5_1",     "--pure",       "-t",
+                   "1"};
   job.meanwhile = [&](pid_t child) {
     for (int i = 0; i < 10000 && files_in(target.path()) == 0; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

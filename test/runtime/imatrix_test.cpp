@@ -120,16 +120,16 @@ TEST_CASE("the sums are those of the activations") {
 }
 
 TEST_CASE("any team, reference kernels and any run collect the same bits") {
-  const std::string text = text_of_words(120);
+  const std::string text = text_of_words(20);
   CollectOptions options;
-  options.context = 48;
+  options.context = 24;
   const auto collect = [&](unsigned threads, const char* isa) {
     const Model model = Model::load(make_engine(threads, isa), demo_model());
     return bytes_of(collect_importance(model, text, "text", options, {}));
   };
   const std::string expected = collect(1, "");
   CHECK(expected.size() > 1000);
-  for (const unsigned threads : {2u, 3u, 4u}) CHECK(collect(threads, "") == expected);
+  for (const unsigned threads : {2u, 4u}) CHECK(collect(threads, "") == expected);
   CHECK(collect(2, "scalar") == expected);
 }
 

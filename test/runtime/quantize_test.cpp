@@ -262,12 +262,9 @@ TEST_CASE("a pattern cannot run away") {
   const quantize::NamePattern pattern("(a+)+$");
   CHECK(pattern.found_in("aaa"));
   CHECK_FALSE(pattern.found_in(""));
-  const std::string text = std::string(60000, 'a') + "b";
-  try {
-    CHECK_FALSE(pattern.found_in(text));
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::usage);
-  }
+  CHECK(refusal(ErrorCode::usage, [&] {
+          pattern.found_in(std::string(60000, 'a') + "b");
+        }).find("limit") != std::string::npos);
 }
 
 TEST_CASE("tied embeddings are treated as the output") {
@@ -354,14 +351,14 @@ TEST_CASE("anything that can be decoded is a source, and counted if precision is
   const TempDir folder;
   const std::filesystem::path from = folder.path() / "from.gguf";
   const Engine engine = make_engine(2);
-  for (const Format format : {Format::q8_0, Format::q4_k, Format::iq4_nl, Format::mxfp4}) {
+  for (const Format format : {Format::q8_0, Format::q4_k, Format::q6_k, Format::bf16}) {
     CAPTURE(quant::traits(format).name);
     write_tiny_model(from, format);
     const GgufFile file = GgufFile::open(from);
     Request request = request_for("Q5_0");
     request.pure = true;
     const quantize::FilePlan plan = quantize::plan_file(file, request, nullptr);
-    CHECK(plan.requantized == 16);
+    CHECK(plan.requantized == (format == Format::bf16 ? 0 : 16));
     const GgufFile made = GgufFile::open(folder.write("new", quantized(from, request, engine)));
     CHECK(bytes_of(made, "blk.1.ffn_up.weight") ==
           encoded(file, "blk.1.ffn_up.weight", Format::q5_0));
@@ -401,13 +398,6 @@ TEST_CASE("formats without an encoder or a decoder are refused before anything i
                          [&] { quantize::write_file(good, plan, request, {}, engine, to, {}); }),
                  "I32, which this version can read but not write"));
   CHECK_FALSE(std::filesystem::exists(to));
-
-  const std::filesystem::path split = write_matrix(
-      folder, random.values(64), 32, [](GgufWriter& more) { more.add_u32("split.count", 3); });
-  const GgufFile part = GgufFile::open(split);
-  CHECK(mentions(refusal(ErrorCode::bad_model,
-                         [&] { quantize::plan_file(part, request_for("F16"), nullptr); }),
-                 "split"));
 }
 
 TEST_CASE("a stop in the middle leaves nothing") {
@@ -438,36 +428,46 @@ TEST_CASE("a stop in the middle leaves nothing") {
 TEST_CASE("the importance of columns reaches the encoder, expert by expert") {
   const TempDir folder;
   Random random(21);
-  const std::vector<float> values = random.values(2 * 3 * 32);
+  constexpr std::size_t kColumns = 512, kRows = 3, kExperts = 2;
+  const std::vector<float> values = random.values(kExperts * kRows * kColumns);
+  const std::string name = "blk.0.ffn_up_exps.weight";
   GgufWriter writer;
   writer.add_string("general.architecture", "llama");
-  writer.add_tensor("blk.0.ffn_up_exps.weight", Format::f32, {32, 3, 2},
+  writer.add_tensor(name, Format::f32, {kColumns, kRows, kExperts},
                     std::as_bytes(std::span(values)));
   writer.write(folder.path() / "from.gguf");
   ImportanceMatrix matrix;
-  quantize::ImportanceEntry entry{random.values(64), {3.0f, 0.0f}};
+  quantize::ImportanceEntry entry{random.values(kExperts * kColumns), {3.0f, 0.0f}};
   for (float& sum : entry.sums) sum = std::fabs(sum);
-  matrix.entries["blk.0.ffn_up_exps.weight"] = entry;
+  matrix.entries[name] = entry;
   const std::vector<float> weights = entry.weights();
   CHECK(weights[5] == entry.sums[5] / 3.0f);
-  CHECK(weights[40] == 1.0f);  // this expert saw nothing
+  CHECK(weights[kColumns + 8] == 1.0f);  // this expert saw nothing
 
-  const Request request = request_for("Q4_0");
-  const GgufFile made = GgufFile::open(folder.write(
-      "new", quantized(folder.path() / "from.gguf", request, make_engine(2), &matrix)));
-  const quant::FormatTraits& target = *made.tensors()[0].format;
-  CHECK(target.format == Format::q4_0);
-  std::vector<std::byte> expected(6 * target.block_bytes);
-  for (std::size_t row = 0; row < 6; ++row) {
-    target.encode(values.data() + row * 32, weights.data() + row / 3 * 32,
-                  expected.data() + row * target.block_bytes, 32);
+  for (const quantize::Mix& mix : quantize::all_mixes()) {
+    const quant::FormatTraits& target = quant::traits(mix.format);
+    if (target.encode == nullptr) continue;
+    CAPTURE(target.name);
+    Request request;
+    request.mix = &mix;
+    request.pure = true;
+    const GgufFile made = GgufFile::open(folder.write(
+        "new", quantized(folder.path() / "from.gguf", request, make_engine(2), &matrix)));
+    REQUIRE(made.tensors()[0].format == &target);
+    const std::size_t row_bytes = quant::bytes_of(mix.format, kColumns);
+    std::vector<std::byte> expected(kExperts * kRows * row_bytes);
+    for (std::size_t row = 0; row < kExperts * kRows; ++row) {
+      target.encode(values.data() + row * kColumns, weights.data() + row / kRows * kColumns,
+                    expected.data() + row * row_bytes, kColumns);
+    }
+    CHECK(bytes_of(made, name) == expected);
   }
-  CHECK(bytes_of(made, "blk.0.ffn_up_exps.weight") == expected);
 
   const GgufFile file = GgufFile::open(folder.path() / "from.gguf");
-  matrix.entries["blk.0.ffn_up_exps.weight"] = {std::vector<float>(64, 1.0f), {1.0f}};
+  const Request request = request_for("Q4_0");
+  matrix.entries[name] = {std::vector<float>(1024, 1.0f), {1.0f}};
   CHECK(mentions(refusal(ErrorCode::bad_input, [&] { plan_file(file, request, &matrix); }),
-                 "has 1 x 64 columns, the model's 2 x 32"));
+                 "has 1 x 1024 columns, the model's 2 x 512"));
   matrix.entries.clear();
   CHECK(mentions(refusal(ErrorCode::bad_input, [&] { plan_file(file, request, &matrix); }),
                  "\"blk.0.ffn_up_exps.weight\" is missing"));
