@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kDefaultContext = 512;
 
 constexpr const char* kFooter =
-    R"(The text is tokenized as a whole and cut into chunks of --context tokens; what is left is dropped.
+    R"(The text is tokenized as a whole and cut into chunks of --ctx tokens; what is left is dropped.
 A few hundred chunks of text like that which the model will see are enough.
 
 Examples:
@@ -98,7 +98,7 @@ Command add_imatrix(CLI::App& root) {
   app->add_option("MODEL", self->model, "GGUF model, F16 or so")->type_name("")->required();
   app->add_option("TEXT", self->text, "The text, UTF-8")->type_name("")->required();
   app->add_option("OUT", self->output, "The matrix to make, GGUF")->type_name("")->required();
-  app->add_option("-c,--context,--ctx", self->context,
+  app->add_option("-c,--ctx", self->context,
                   fmt::format("Tokens of a chunk; default: {}, or what the model was\ntrained with "
                               "if that is less",
                               kDefaultContext))

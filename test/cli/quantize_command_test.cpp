@@ -180,12 +180,12 @@ TEST_CASE("imatrix collects from a text, and quantize takes it") {
   const std::string matrix = (dir.path() / "matrix.gguf").string();
   const std::string out = (dir.path() / "out.gguf").string();
   const Outcome made =
-      run({"imatrix", demo_model().string(), text, matrix, "--context", "64", "--chunks", "3"});
+      run({"imatrix", demo_model().string(), text, matrix, "--ctx", "64", "--chunks", "3"});
   INFO(made.err);
   REQUIRE(made.code == 0);
   CHECK(mentions(made, "3 chunks of 64 tokens"));
   const std::string bytes = TempDir::read(matrix);
-  CHECK(run({"imatrix", demo_model().string(), text, matrix, "--context", "64", "--chunks", "3",
+  CHECK(run({"imatrix", demo_model().string(), text, matrix, "--ctx", "64", "--chunks", "3",
              "--force", "-t", "1"})
             .code == 0);
   CHECK(TempDir::read(matrix) == bytes);
@@ -204,5 +204,5 @@ TEST_CASE("imatrix collects from a text, and quantize takes it") {
   CHECK(run({"imatrix", demo_model().string(), text, out, "--force", "--ctx", "100000"}).code ==
         65);
   CHECK(run({"imatrix", demo_model().string(), text + "x", matrix, "--force"}).code == 66);
-  CHECK(run({"imatrix", demo_model().string(), text, out, "--force", "--context", "0"}).code == 64);
+  CHECK(run({"imatrix", demo_model().string(), text, out, "--force", "--ctx", "0"}).code == 64);
 }
