@@ -17,6 +17,7 @@
 
 #include "quant/encode.h"
 #include "quant/kernels.h"
+#include "support/side_data.h"
 #include "test/quant/fixtures.h"
 
 namespace lockstep::test {
@@ -61,7 +62,7 @@ struct FuzzCase {
   explicit FuzzCase(FuzzBytes& bytes) {
     std::vector<const quant::FormatTraits*> decodable;
     for (const quant::FormatTraits& known : quant::all_formats()) {
-      if (known.decode != nullptr) decodable.push_back(&known);
+      if (known.can_decode()) decodable.push_back(&known);
     }
     format = decodable[bytes.below(decodable.size())];
     blocks = 1 + bytes.below(3);
@@ -92,6 +93,7 @@ inline std::vector<std::byte> fuzz_rows(const FuzzCase& chosen, FuzzBytes& bytes
   if (!chosen.special_scales || chosen.format->first_bad_scale == nullptr) return rows;
   constexpr std::byte kSpecial[] = {kBadScale, std::byte{0x7c}, std::byte{0xfb}, std::byte{0}};
   const std::vector<ScaleBytes>& scales = known_scales(*chosen.format);
+  if (scales.empty()) return rows;  // no single byte makes one special
   for (std::size_t b = 0; b < chosen.rows * chosen.blocks; ++b) {
     const std::size_t choice = bytes.next();
     if (choice % 4 != 0) continue;
@@ -134,14 +136,15 @@ inline std::string decode_defect(const FuzzCase& chosen, const std::vector<std::
   const quant::FormatTraits& format = *chosen.format;
   const std::size_t blocks = chosen.rows * chosen.blocks;
   std::vector<float> whole(blocks * format.block_values);
-  format.decode(rows.data(), whole.data(), whole.size());
+  quant::decode_values(format, side_data(format), rows.data(), whole.data(), whole.size());
   std::vector<float> single(whole.size());
   std::size_t first_bad = blocks;
   for (std::size_t b = blocks; b-- > 0;) {
     const std::vector<std::byte> block(
         rows.begin() + static_cast<std::ptrdiff_t>(b * format.block_bytes),
         rows.begin() + static_cast<std::ptrdiff_t>((b + 1) * format.block_bytes));
-    format.decode(block.data(), &single[b * format.block_values], format.block_values);
+    quant::decode_values(format, side_data(format), block.data(), &single[b * format.block_values],
+                         format.block_values);
     if (format.first_bad_scale == nullptr) continue;
     const std::size_t verdict = format.first_bad_scale(block.data(), 1);
     if (verdict > 1) return "first_bad_scale is out of range";
@@ -157,18 +160,26 @@ inline std::string decode_defect(const FuzzCase& chosen, const std::vector<std::
 // Any values into blocks: every instruction set writes the same, and it can be decoded.
 inline std::string encode_defect(const FuzzCase& chosen, FuzzBytes& bytes) {
   const quant::FormatTraits& format = *chosen.format;
-  if (format.encode == nullptr) return {};
+  if (format.encode == nullptr && format.side == nullptr) return {};
   std::vector<float> values(chosen.columns());
   for (float& value : values) value = bytes.any_float();
+  const auto encode = [&](quant::Isa isa, std::vector<std::byte>& into) {
+    if (format.side != nullptr) {
+      quant::find_side_encoder(format.format, isa)(side_data(format), values.data(), nullptr,
+                                                   into.data(), values.size());
+    } else {
+      quant::find_encoder(format.format, isa)(values.data(), nullptr, into.data(), values.size());
+    }
+  };
   std::vector<std::byte> blocks(chosen.row_bytes());
-  format.encode(values.data(), nullptr, blocks.data(), values.size());
+  encode(quant::Isa::scalar, blocks);
   for (const quant::Isa isa : quant::kAllIsas) {
     if (!(quant::built_isas() & quant::detect_isas()).has(isa)) continue;
     std::vector<std::byte> others(blocks.size());
-    quant::find_encoder(format.format, isa)(values.data(), nullptr, others.data(), values.size());
+    encode(isa, others);
     if (others != blocks) return "encoders differ: " + std::string(quant::name_of(isa));
   }
-  format.decode(blocks.data(), values.data(), values.size());
+  quant::decode_values(format, side_data(format), blocks.data(), values.data(), values.size());
   return {};
 }
 
@@ -186,7 +197,8 @@ inline std::string kernel_defect(const quant::MatmulKernel& kernel, const FuzzCa
               .activation_stride = activations.layout.bytes,
               .tokens = chosen.tokens,
               .y = y.data(),
-              .y_stride = stride});
+              .y_stride = stride,
+              .side = side_data(kernel.format)});
   for (std::size_t t = 0; t < chosen.tokens; ++t) {
     for (std::size_t r = 0; r < chosen.rows; ++r) {
       if (same_float(y[t * stride + r], expected[t * chosen.rows + r])) continue;
@@ -214,12 +226,13 @@ inline std::string defect_of(std::span<const std::uint8_t> input,
   const std::vector<std::byte> rows = fuzz_rows(chosen, bytes);
   if (const std::string what = decode_defect(chosen, rows); !what.empty()) return named(what);
   if (const std::string what = encode_defect(chosen, bytes); !what.empty()) return named(what);
-  if (format.vec_dot == nullptr) return {};
+  if (!format.can_dot()) return {};
   Activations activations = fuzz_activations(chosen, bytes);
   std::vector<float> expected;
   for (std::size_t t = 0; t < chosen.tokens; ++t) {
     for (std::size_t r = 0; r < chosen.rows; ++r) {
-      expected.push_back(format.vec_dot(rows.data() + r * chosen.row_bytes(), activations.row(t),
+      expected.push_back(quant::dot_row(format, side_data(format),
+                                        rows.data() + r * chosen.row_bytes(), activations.row(t),
                                         chosen.columns()));
     }
   }

@@ -40,7 +40,7 @@ std::vector<std::uint8_t> input_for(std::size_t place, Random& random) {
 std::size_t decodable_formats() {
   const auto all = quant::all_formats();
   return static_cast<std::size_t>(
-      std::count_if(all.begin(), all.end(), [](const auto& f) { return f.decode != nullptr; }));
+      std::count_if(all.begin(), all.end(), [](const auto& f) { return f.can_decode(); }));
 }
 
 // Scalar dot products with one bit of one result changed.

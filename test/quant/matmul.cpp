@@ -183,8 +183,8 @@ TEST_CASE("matmul: every scale means the same to every kernel") {
     const std::size_t k = kBlocks * format.block_values;
     auto file_rows = make_weights(format, kRows * kBlocks, Weights::random, 61);
     for (std::size_t b = 0; b < kRows * kBlocks; ++b) {
-      for (const std::size_t at : scale_bytes(format)) {
-        file_rows[b * format.block_bytes + at] = static_cast<std::byte>(b / kBlocks);
+      for (const ScaleBytes& scale : scales_of(format)) {
+        set_bytes(&file_rows[b * format.block_bytes], scale, static_cast<std::byte>(b / kBlocks));
       }
     }
     Activations activations = make_activations(format, k, kTokens, Values::random, 62);
@@ -193,7 +193,9 @@ TEST_CASE("matmul: every scale means the same to every kernel") {
     const auto y =
         run(*kernel, pack_rows(*kernel, file_rows, kRows, k), kRows, activations, kTokens);
     CHECK(wrong_elements(y, kRows, kTokens, reference, kRows) == 0);
-    CHECK(std::any_of(reference.begin(), reference.end(), [](float v) { return std::isnan(v); }));
+    // Q4X has no scale that is NaN.
+    CHECK(std::any_of(reference.begin(), reference.end(), [](float v) { return std::isnan(v); }) ==
+          (format.side == nullptr));
   }
 }
 
