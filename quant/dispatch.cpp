@@ -41,7 +41,7 @@ constexpr MatmulKernel kAvx2Kernels[] = {
      avx2::run_q6_k},
 };
 
-template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>
+template <Encoder SearchingEncoders::*kSearching, auto kSimple = nullptr>
 constexpr Encoder kAvx2 = encode_with<avx2::kEncoders, kSearching, kSimple>;
 
 using Searching = SearchingEncoders;

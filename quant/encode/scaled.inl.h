@@ -275,6 +275,11 @@ ScaledLanes search_scaled_blocks(const G& g, int block_groups,
   const auto usual = usual_scale<Levels>(g, effort.usual);
   largest_multiple<S, Scales>(usual, block_groups, d);
   try_scales<Levels, Scales>(g, block_groups, d, usual, 1, effort.mirror, best);
+  if (effort.mirror) {
+    const auto mirrored = S::mul(usual, S::set(Levels::kLow / Levels::kHigh));
+    largest_multiple<S, Scales>(mirrored, block_groups, d);
+    try_scales<Levels, Scales>(g, block_groups, d, mirrored, 1, true, best);
+  }
   for (int round = 0; round < effort.rounds; ++round) {
     const auto scale = S::load(best.scale);
     const auto sums = scale_sums<Levels>(g, inverse_of<S>(S::mul(S::load(best.d), scale)));
