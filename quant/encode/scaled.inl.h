@@ -134,7 +134,8 @@ inline constexpr float kLeastF16 = 0x1p-24f;
 // scale is given the integers from a little past the last one down to half of it, and the fractions
 // between: small scales are few in f16, and a coarse d among them may hit all groups well.
 template <class S, class Scales>
-void screen(const float* scale, const float* curvature, int count, Screen& out) noexcept {
+LOCKSTEP_GROUP_LOOP void screen(const float* scale, const float* curvature, int count,
+                                Screen& out) noexcept {
   constexpr bool kSigned = Scales::kLow < 0.0f;
   constexpr float kTop = kSigned ? -Scales::kLow : Scales::kHigh;
   // A power of two, so that the integers are met exactly.
