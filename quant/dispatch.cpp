@@ -85,7 +85,7 @@ constexpr MatmulKernel kAvx2Kernels[] = {
     panel_kernel<Format::q4x>("q4x/avx2/r8", Isa::avx2, pack_q4x, avx2::run_q4x),
 };
 
-template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>
+template <Encoder SearchingEncoders::*kSearching, auto kSimple = nullptr>
 constexpr Encoder kAvx2 = encode_with<avx2::kEncoders, kSearching, kSimple>;
 
 using Searching = SearchingEncoders;

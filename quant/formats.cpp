@@ -47,7 +47,7 @@ constexpr FormatTraits layout_only(Format format, std::string_view name, std::ui
 }
 
 // The plain form of a searching encoder.
-template <Encoder SearchingEncoders::*kSearching, Encoder kSimple = nullptr>
+template <Encoder SearchingEncoders::*kSearching, auto kSimple = nullptr>
 constexpr Encoder kSearch = encode_with<scalar::kEncoders, kSearching, kSimple>;
 
 using Searching = SearchingEncoders;

@@ -23,7 +23,7 @@ struct Totals {
 };
 
 template <class G>
-Totals<typename G::S> totals_of(const G& g) noexcept {
+LOCKSTEP_GROUP_LOOP Totals<typename G::S> totals_of(const G& g) noexcept {
   using S = typename G::S;
   Totals<S> total{S::set(static_cast<float>(G::kValues)), S::set(0.0f)};
   if constexpr (G::kWeighted) total.w = S::set(0.0f);
@@ -35,8 +35,10 @@ Totals<typename G::S> totals_of(const G& g) noexcept {
 }
 
 template <int kHighest, class G>
-AffineSums<typename G::S> affine_sums(const G& g, const Totals<typename G::S>& total,
-                                      typename G::Floats inverse, typename G::Floats min) noexcept {
+LOCKSTEP_GROUP_LOOP AffineSums<typename G::S> affine_sums(const G& g,
+                                                          const Totals<typename G::S>& total,
+                                                          typename G::Floats inverse,
+                                                          typename G::Floats min) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
   AffineSums<S> sums{total.w, total.x, zero, zero, zero};
@@ -53,8 +55,10 @@ AffineSums<typename G::S> affine_sums(const G& g, const Totals<typename G::S>& t
 
 // Squared error of scale * q - min for these q.
 template <int kHighest, class G>
-typename G::Floats affine_error(const G& g, typename G::Floats inverse, typename G::Floats q_min,
-                                typename G::Floats scale, typename G::Floats min) noexcept {
+LOCKSTEP_GROUP_LOOP typename G::Floats affine_error(const G& g, typename G::Floats inverse,
+                                                    typename G::Floats q_min,
+                                                    typename G::Floats scale,
+                                                    typename G::Floats min) noexcept {
   using S = typename G::S;
   auto error = S::set(0.0f);
   for (int i = 0; i < G::kValues; ++i) {
@@ -84,7 +88,8 @@ struct AffineFit {
 // Least squares for fixed q; where that asks for a minimum below zero and the format has none, the
 // best scale without a minimum.
 template <class S, bool kAnyMin>
-void refit(const AffineSums<S>& sums, typename S::Floats& scale, typename S::Floats& min) noexcept {
+LOCKSTEP_GROUP_LOOP void refit(const AffineSums<S>& sums, typename S::Floats& scale,
+                               typename S::Floats& min) noexcept {
   const auto zero = S::set(0.0f);
   const auto det = S::sub(S::mul(sums.w, sums.qq), S::mul(sums.q, sums.q));
   scale = S::div(S::sub(S::mul(sums.w, sums.xq), S::mul(sums.x, sums.q)), det);
@@ -96,7 +101,7 @@ void refit(const AffineSums<S>& sums, typename S::Floats& scale, typename S::Flo
 }
 
 template <class S>
-void keep_better(const AffineFit<S>& tried, AffineFit<S>& fit) noexcept {
+LOCKSTEP_GROUP_LOOP void keep_better(const AffineFit<S>& tried, AffineFit<S>& fit) noexcept {
   fit.scale = S::select_less(tried.error, fit.error, tried.scale, fit.scale);
   fit.min = S::select_less(tried.error, fit.error, tried.min, fit.min);
   fit.slope = S::select_less(tried.error, fit.error, tried.slope, fit.slope);

@@ -137,7 +137,7 @@ struct EncodeQ6K {
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-32, 31>;
   using Scales = Uniform<-128, 127>;
-  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 4, 6, 2, 6, false};
+  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 6, 6, 3, 6, false};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {
@@ -179,7 +179,7 @@ struct EncodeIq4Xs {
   static constexpr float kLargest = quant::kLargest;
   using Levels = BookLevels<kIq4Book>;
   using Scales = Uniform<-32, 31>;
-  static constexpr ScaledEffort kEffort{{0.7f, 0.04f, 13}, {-7.0f, 1.0f, 15}, 4, 2, 2, 4, true};
+  static constexpr ScaledEffort kEffort{{0.7f, 0.03f, 18}, {-7.0f, 1.0f, 15}, 5, 2, 3, 4, true};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {

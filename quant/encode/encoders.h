@@ -2,6 +2,8 @@
 // quant/encode/*.inl.h. All instruction sets write the same bytes.
 #pragma once
 
+#include <type_traits>
+
 #include "quant/encode.h"
 
 namespace lockstep::quant {
@@ -15,10 +17,10 @@ struct SearchingEncoders {
 
 // FormatTraits::encode made of one of them and, where a format has it, the simple rule.
 template <const SearchingEncoders& kEncoders, Encoder SearchingEncoders::*kSearching,
-          Encoder kSimple = nullptr>
+          auto kSimple = nullptr>
 void encode_with(const float* values, const float* importance, std::byte* blocks,
                  std::size_t n) noexcept {
-  if constexpr (kSimple != nullptr) {
+  if constexpr (!std::is_null_pointer_v<decltype(kSimple)>) {
     if (importance == nullptr) return kSimple(values, importance, blocks, n);
   }
   (kEncoders.*kSearching)(values, importance, blocks, n);

@@ -15,6 +15,10 @@
 namespace lockstep::quant {
 namespace {
 
+// The loops over the values of a group are functions of their own: inlined into every search they
+// would be most of the compile time, the more so with sanitizers.
+#define LOCKSTEP_GROUP_LOOP [[gnu::noinline]]
+
 inline constexpr int kLanes = 16;
 inline constexpr float kInfinity = __builtin_inff();
 
@@ -145,8 +149,8 @@ struct Groups {
     }
   }
 
-  void load(const float* values, const float* importance, int groups, int block_groups,
-            float largest = kLargest) noexcept {
+  LOCKSTEP_GROUP_LOOP void load(const float* values, const float* importance, int groups,
+                                int block_groups, float largest = kLargest) noexcept {
     for (int first = 0; first < kLanes; first += block_groups) {
       const bool there = first < groups;
       const float* from = values + first * kGroup;
@@ -190,7 +194,8 @@ struct ScaleSums {
 };
 
 template <class Levels, class G>
-ScaleSums<typename G::S> scale_sums(const G& g, typename G::Floats inverse) noexcept {
+LOCKSTEP_GROUP_LOOP ScaleSums<typename G::S> scale_sums(const G& g,
+                                                        typename G::Floats inverse) noexcept {
   using S = typename G::S;
   auto xq = S::set(0.0f);
   auto qq = xq;
@@ -206,7 +211,7 @@ ScaleSums<typename G::S> scale_sums(const G& g, typename G::Floats inverse) noex
 
 // Squared error of the groups with this scale, each value at its nearest level.
 template <class Levels, class G>
-typename G::Floats scale_error(const G& g, typename G::Floats scale) noexcept {
+LOCKSTEP_GROUP_LOOP typename G::Floats scale_error(const G& g, typename G::Floats scale) noexcept {
   using S = typename G::S;
   const auto inverse = inverse_of<S>(scale);
   auto error = S::set(0.0f);
@@ -222,8 +227,8 @@ typename G::Floats scale_error(const G& g, typename G::Floats scale) noexcept {
 // The stored numbers of x + min in units of scale: q[i * kLanes + lane]. Divides where the searches
 // multiply by the inverse, so that what is halfway is not moved by rounding twice.
 template <class Levels, class G>
-void write_codes(const G& g, typename G::Floats scale, typename G::Floats min,
-                 std::int8_t* q) noexcept {
+LOCKSTEP_GROUP_LOOP void write_codes(const G& g, typename G::Floats scale, typename G::Floats min,
+                                     std::int8_t* q) noexcept {
   using S = typename G::S;
   const auto zero = S::set(0.0f);
   const auto inverse = magnitude<S>(inverse_of<S>(scale));

@@ -134,7 +134,8 @@ inline constexpr float kLeastF16 = 0x1p-24f;
 // scale is given the integers from a little past the last one down to half of it, and the fractions
 // between: small scales are few in f16, and a coarse d among them may hit all groups well.
 template <class S, class Scales>
-void screen(const float* scale, const float* curvature, int count, Screen& out) noexcept {
+LOCKSTEP_GROUP_LOOP void screen(const float* scale, const float* curvature, int count,
+                                Screen& out) noexcept {
   constexpr bool kSigned = Scales::kLow < 0.0f;
   constexpr float kTop = kSigned ? -Scales::kLow : Scales::kHigh;
   // A power of two, so that the integers are met exactly.
@@ -275,6 +276,11 @@ ScaledLanes search_scaled_blocks(const G& g, int block_groups,
   const auto usual = usual_scale<Levels>(g, effort.usual);
   largest_multiple<S, Scales>(usual, block_groups, d);
   try_scales<Levels, Scales>(g, block_groups, d, usual, 1, effort.mirror, best);
+  if (effort.mirror) {
+    const auto mirrored = S::mul(usual, S::set(Levels::kLow / Levels::kHigh));
+    largest_multiple<S, Scales>(mirrored, block_groups, d);
+    try_scales<Levels, Scales>(g, block_groups, d, mirrored, 1, true, best);
+  }
   for (int round = 0; round < effort.rounds; ++round) {
     const auto scale = S::load(best.scale);
     const auto sums = scale_sums<Levels>(g, inverse_of<S>(S::mul(S::load(best.d), scale)));
