@@ -19,17 +19,19 @@ struct AffineSums {
 
 template <class S>
 struct Totals {
-  typename S::Floats w, x;
+  typename S::Floats w, x, xx;
 };
 
 template <class G>
 LOCKSTEP_GROUP_LOOP Totals<typename G::S> totals_of(const G& g) noexcept {
   using S = typename G::S;
-  Totals<S> total{S::set(static_cast<float>(G::kValues)), S::set(0.0f)};
+  Totals<S> total{S::set(static_cast<float>(G::kValues)), S::set(0.0f), S::set(0.0f)};
   if constexpr (G::kWeighted) total.w = S::set(0.0f);
   for (int i = 0; i < G::kValues; ++i) {
     if constexpr (G::kWeighted) total.w = S::add(total.w, g.weight(i));
-    total.x = S::add(total.x, g.weigh(i, g.value(i)));
+    const auto wx = g.weigh(i, g.value(i));
+    total.x = S::add(total.x, wx);
+    total.xx = S::add(total.xx, S::mul(wx, g.value(i)));
   }
   return total;
 }
@@ -51,6 +53,20 @@ LOCKSTEP_GROUP_LOOP AffineSums<typename G::S> affine_sums(const G& g,
     sums.xq = S::add(sums.xq, S::mul(wq, x));
   }
   return sums;
+}
+
+// Squared error of scale * q - min for the q of the sums, from the sums alone: sum of x^2 + (scale
+// q)^2 + min^2 - 2 scale q x + 2 min x - 2 scale min q. Cheap, but what cancels leaves a rounding
+// of about kSumsRounding * total.xx.
+inline constexpr float kSumsRounding = 4e-6f;
+template <class S>
+typename S::Floats error_of_sums(const AffineSums<S>& sums, const Totals<S>& total,
+                                 typename S::Floats scale, typename S::Floats min) noexcept {
+  const auto q = S::sub(S::mul(scale, sums.qq), S::add(sums.xq, sums.xq));
+  const auto m = S::add(S::mul(min, sums.w), S::add(sums.x, sums.x));
+  const auto product = S::mul(S::mul(scale, min), S::add(sums.q, sums.q));
+  const auto squares = S::add(S::add(total.xx, S::mul(scale, q)), S::mul(min, m));
+  return S::max(S::sub(squares, product), S::set(0.0f));
 }
 
 // Squared error of scale * q - min for these q.
@@ -109,10 +125,10 @@ LOCKSTEP_GROUP_LOOP void keep_better(const AffineFit<S>& tried, AffineFit<S>& fi
   fit.error = S::select_less(tried.error, fit.error, tried.error, fit.error);
 }
 
-template <int kHighest, bool kAnyMin, class G>
+// `kIsRough`: the error is that of the sums, for comparing many candidates.
+template <int kHighest, bool kAnyMin, bool kIsRough, class G>
 void improve(const G& g, const Totals<typename G::S>& total, typename G::Floats inverse,
-             typename G::Floats min, typename G::Floats handicap,
-             AffineFit<typename G::S>& fit) noexcept {
+             typename G::Floats min, AffineFit<typename G::S>& fit) noexcept {
   using S = typename G::S;
   const auto sums = affine_sums<kHighest>(g, total, inverse, min);
   AffineFit<S> tried = fit;
@@ -121,7 +137,11 @@ void improve(const G& g, const Totals<typename G::S>& total, typename G::Floats 
     tried.scale = as_f16<S>(tried.scale);
     tried.min = as_f16<S>(tried.min);
   }
-  tried.error = S::add(affine_error<kHighest>(g, tried.scale, tried.min), handicap);
+  if constexpr (kIsRough) {
+    tried.error = error_of_sums<S>(sums, total, tried.scale, tried.min);
+  } else {
+    tried.error = affine_error<kHighest>(g, tried.scale, tried.min);
+  }
   tried.slope = S::div(sums.q, sums.w);
   // A minimum of zero cannot follow downwards.
   const auto follows = S::mul(sums.q, tried.slope);
@@ -172,19 +192,23 @@ AffineFit<typename G::S> search_affine(const G& g, const Insets& insets, int rou
   const auto one_step = S::mul(range, S::set(1.0f / static_cast<float>(kHighest)));
   // Where many scales are equally good, as for one value alone, the range itself is taken: it is
   // tried first, and others must be better by more than roundings.
-  improve<kHighest, kAnyMin>(g, total, inverse_of<S>(one_step), S::sub(zero, low), zero, fit);
-  const auto handicap = S::mul(scale_error<Uniform<0, 0>>(g, zero), S::set(1e-11f));
+  improve<kHighest, kAnyMin, false>(g, total, inverse_of<S>(one_step), S::sub(zero, low), fit);
+  auto rough = fit;
+  rough.error = S::set(kInfinity);
   for (int a = 0; a < insets.count; ++a) {
     const float from_low = insets.first + insets.step * static_cast<float>(a);
     const auto min = S::sub(S::mul(one_step, S::set(-from_low)), low);
     for (int b = 0; b < insets.count; ++b) {
       const float from_high = insets.first + insets.step * static_cast<float>(b);
       const auto levels = S::set(static_cast<float>(kHighest) + from_low + from_high);
-      improve<kHighest, kAnyMin>(g, total, S::div(levels, range), min, handicap, fit);
+      improve<kHighest, kAnyMin, true>(g, total, S::div(levels, range), min, rough);
     }
   }
+  rough.error =
+      S::add(affine_error<kHighest>(g, rough.scale, rough.min), S::mul(total.xx, S::set(1e-11f)));
+  keep_better(rough, fit);
   for (int round = 0; round < rounds; ++round) {
-    improve<kHighest, kAnyMin>(g, total, inverse_of<S>(fit.scale), fit.min, zero, fit);
+    improve<kHighest, kAnyMin, false>(g, total, inverse_of<S>(fit.scale), fit.min, fit);
   }
   return fit;
 }
@@ -220,8 +244,9 @@ AffineFit<typename G::S> usual_start(const G& g, const Insets& outer) noexcept {
     const float more = outer.first + outer.step * static_cast<float>(k);
     const auto inverse = S::div(S::add(all, S::set(more)), range);
     AffineFit<S> tried = fit;
-    refit<S, false>(affine_sums<kHighest>(tilted, total, inverse, min), tried.scale, tried.min);
-    tried.error = affine_error<kHighest>(tilted, inverse, min, tried.scale, tried.min);
+    const auto sums = affine_sums<kHighest>(tilted, total, inverse, min);
+    refit<S, false>(sums, tried.scale, tried.min);
+    tried.error = error_of_sums<S>(sums, total, tried.scale, tried.min);
     keep_better(tried, fit);
   }
   return fit;

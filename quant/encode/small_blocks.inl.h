@@ -45,9 +45,7 @@ struct PackQ5_0 {
   static constexpr std::size_t kBytes = q5_0::kBytes;
   using Levels = OffsetLevels<16>;
   static constexpr Grid kGrid{0.85f, 0.015f, 18};
-  static void pack(Codes q, std::byte* block) noexcept {
-    put_five_bits(block + q5_0::kQuants, q);
-  }
+  static void pack(Codes q, std::byte* block) noexcept { put_five_bits(block + q5_0::kQuants, q); }
 };
 
 struct PackQ8_0 {
@@ -96,9 +94,7 @@ struct PackQ4_1 {
 struct PackQ5_1 {
   static constexpr std::size_t kBytes = q5_1::kBytes;
   static constexpr int kHighest = 31;
-  static void pack(Codes q, std::byte* block) noexcept {
-    put_five_bits(block + q5_1::kQuants, q);
-  }
+  static void pack(Codes q, std::byte* block) noexcept { put_five_bits(block + q5_1::kQuants, q); }
 };
 
 // One f16 scale and one f16 minimum (added, not subtracted) per block.
