@@ -92,7 +92,7 @@ class Study:
         command += ["--imatrix", self.options.imatrix] if self.options.imatrix else []
         done = json.loads(run(command + self.threads()))
         row["quantize_seconds"] = done["seconds"]
-        row["bits_per_weight"] = done["bits_per_weight"]
+        row["bits_per_weight"] = done["output_bits_per_weight"]
         row["file_bytes"] = os.path.getsize(path)
 
     def perplexity_command(self, model):

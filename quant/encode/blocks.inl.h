@@ -137,7 +137,7 @@ struct EncodeQ6K {
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-32, 31>;
   using Scales = Uniform<-128, 127>;
-  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 6, 6, 3, 6, false};
+  static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 6, 3, 3, 6, false};
 
   template <class G>
   static void encode(const G& g, int blocks, std::byte* out) noexcept {

@@ -56,8 +56,8 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
-  const std::vector<Command> commands = {add_batch(app), add_generate(app), add_tokenize(app),
-                                         add_inspect(app), add_quantize(app), add_imatrix(app),
+  const std::vector<Command> commands = {add_batch(app),     add_generate(app), add_tokenize(app),
+                                         add_inspect(app),   add_quantize(app), add_imatrix(app),
                                          add_perplexity(app)};
   try {
     app.parse(argc, argv);
