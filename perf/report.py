@@ -37,13 +37,16 @@ COLUMNS = [
 def cell(value, form):
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return value
     if form == "mega":
         return f"{value / 1e6:.2f}"
     if form == "giga":
         return f"{value / 1e9:.2f}"
     if form == "percent":
-        return f"{100 * value:.2f} %"
-    return form.format(value)
+        return cell(100 * value, "{:.2f}") + " %"
+    text = form.format(value)
+    return text.lstrip("-") if float(text) == 0 else text  # no minus before a rounded zero
 
 
 def markdown_table(rows, columns=None):
@@ -73,6 +76,33 @@ def pareto_front(points):
     return front
 
 
+def label_points(figure, axes, names, points, colors):
+    """Writes a name beside every point where it covers no other name and no point."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    renderer = FigureCanvasAgg(figure).get_renderer()  # knows how large a text will be
+    taken = [axes.transData.transform(point) for point in points]
+    boxes = []
+
+    def is_free(box):
+        return not any(box.overlaps(other) for other in boxes) and not any(box.contains(*at) for at in taken)
+
+    for name, point, color in sorted(zip(names, points, colors), key=lambda item: item[1]):
+        places = [(side * across, up) for up in (3, -9, 14, -20, 25, -31, 36, -42, 47) for across in (6, 16)
+                  for side in (1, -1)]
+        for across, up in places:
+            line = {"arrowstyle": "-", "color": "#c9ced6", "linewidth": 0.7} if abs(up) > 10 else None
+            label = axes.annotate(name, point, xytext=(across, up), textcoords="offset points", fontsize=8,
+                                  color=color, ha="left" if across > 0 else "right", arrowprops=line)
+            label.update_positions(renderer)
+            box = Text.get_window_extent(label, renderer)  # of the name, without its line
+            if is_free(box) or (across, up) == places[-1]:
+                boxes.append(box)
+                break
+            label.remove()
+
+
 def scatter_plot(rows, path, title):
     """Bits per weight against KL divergence (log scale); the line joins types that nothing else beats."""
     import matplotlib
@@ -85,13 +115,18 @@ def scatter_plot(rows, path, title):
     rows = [row for row in rows if row.get("kl") and row["kl"] > 0]
     points = [(row["bits_per_weight"], row["kl"]) for row in rows]
     front = pareto_front(points)
-    figure, axes = plt.subplots(figsize=(9, 5.5))
+    figure, axes = plt.subplots(figsize=(9, 6.5))
     axes.plot([points[i][0] for i in front], [points[i][1] for i in front], color="#b8c4d6", zorder=1)
-    for i, (row, point) in enumerate(zip(rows, points)):
-        color = "#1f5fb4" if i in front else "#8a8f98"
-        axes.scatter(*point, s=36, color=color, zorder=2)
-        axes.annotate(row["type"], point, xytext=(5, 4), textcoords="offset points", fontsize=8.5, color=color)
+    colors = ["#1f5fb4" if i in front else "#8a8f98" for i in range(len(points))]
+    for point, color in zip(points, colors):
+        axes.scatter(*point, s=30, color=color, zorder=2)
     axes.set_yscale("log")
+    axes.set_xscale("log", base=2)
+    ticks = [bits for bits in (2, 3, 4, 5, 6, 8, 12, 16) if points and bits <= 1.1 * max(points)[0]]
+    axes.set_xticks(ticks, [str(bits) for bits in ticks])
+    axes.minorticks_off()
+    if points:
+        axes.set_xlim(0.93 * min(points)[0], 1.1 * max(points)[0])
     axes.set_xlabel("bits per weight of the whole file")
     axes.set_ylabel("mean KL divergence from the original, nats per token")
     axes.set_title(title)
@@ -100,6 +135,7 @@ def scatter_plot(rows, path, title):
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
+    label_points(figure, axes, [row["type"] for row in rows], points, colors)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
