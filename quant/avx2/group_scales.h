@@ -54,6 +54,32 @@ LOCKSTEP_INLINE SixBitScales load_six_bit_scales(const std::byte* at) noexcept {
                            _mm256_and_si256(_mm256_srli_epi16(w1, 2), upper_two))}};
 }
 
+// Adds a group of 32 columns whose activations have one scale: its products, and its minimum times
+// the sums of the activations. `run`: number of the group in the row.
+template <int N>
+LOCKSTEP_INLINE void add_group_and_min(const Tokens<N>& tokens, std::size_t run,
+                                       const __m256i (&isum)[N], __m256i min, __m256 (&sum)[N],
+                                       __m256 (&min_sum)[N]) noexcept {
+#pragma GCC unroll 4
+  for (int t = 0; t < N; ++t) {
+    const __m256 da = tokens.scale_of(t, run);
+    const __m256i msum = _mm256_madd_epi16(tokens.sum_pair(t, 2 * run), min);
+    sum[t] = _mm256_fmadd_ps(da, _mm256_cvtepi32_ps(isum[t]), sum[t]);
+    min_sum[t] = _mm256_fmadd_ps(da, _mm256_cvtepi32_ps(msum), min_sum[t]);
+  }
+}
+
+// Adds a block of such groups.
+template <int N>
+LOCKSTEP_INLINE void add_block_and_min(__m256 d, __m256 dmin, const __m256 (&sum)[N],
+                                       const __m256 (&min_sum)[N], __m256 (&acc)[N]) noexcept {
+#pragma GCC unroll 4
+  for (int t = 0; t < N; ++t) {
+    acc[t] = _mm256_fmadd_ps(d, sum[t], acc[t]);
+    acc[t] = _mm256_fnmadd_ps(dmin, min_sum[t], acc[t]);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::quant::avx2
 

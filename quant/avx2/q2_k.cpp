@@ -62,21 +62,9 @@ struct TileQ2_K {
         add_group<N>(load_step(quants + 32), spread(scales, first + 1), tokens, 32 * run + 16,
                      false, isum);
         const __m256i min = spread(mins, first, first + 1);
-#pragma GCC unroll 4
-        for (int t = 0; t < N; ++t) {
-          const __m256 da = tokens.scale_of(t, run);
-          const __m256i msum = _mm256_madd_epi16(tokens.sum_pair(t, 2 * run), min);
-          sum[t] = _mm256_fmadd_ps(da, _mm256_cvtepi32_ps(isum[t]), sum[t]);
-          min_sum[t] = _mm256_fmadd_ps(da, _mm256_cvtepi32_ps(msum), min_sum[t]);
-        }
+        add_group_and_min<N>(tokens, run, isum, min, sum, min_sum);
       }
-      const __m256 d = load_scales(panel);
-      const __m256 dmin = load_scales(panel + kMins);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(d, sum[t], acc[t]);
-        acc[t] = _mm256_fnmadd_ps(dmin, min_sum[t], acc[t]);
-      }
+      add_block_and_min<N>(load_scales(panel), load_scales(panel + kMins), sum, min_sum, acc);
     }
   }
 };

@@ -91,23 +91,12 @@ void finish_scales(const bool* bad, int block_groups, const float* scale, float*
 
 struct EncodeQ3K {
   static constexpr int kGroup = q3_k::kGroup;
+  static constexpr int kBlockGroups = q3_k::kGroups;
   static constexpr std::size_t kBytes = q3_k::kBytes;
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-4, 3>;
   using Scales = Uniform<-32, 31>;
   static constexpr ScaledEffort kEffort{{0.7f, 0.05f, 14}, {-0.9f, 0.1f, 19}, 4, 2, 2, 3, true};
-
-  template <class G>
-  static void encode(const G& g, int blocks, std::byte* out) noexcept {
-    using S = typename G::S;
-    constexpr int kBlockGroups = q3_k::kGroups;
-    ScaledLanes lanes = search_scaled_blocks<Levels, Scales>(g, kBlockGroups, kEffort);
-    std::int8_t q[kGroup * kLanes];
-    write_codes<Levels>(g, S::mul(S::load(lanes.d), S::load(lanes.scale)), S::set(0.0f), q);
-    std::uint16_t half[kLanes];
-    finish_scales<S>(g.bad, kBlockGroups, lanes.scale, lanes.d, half);
-    for (int b = 0; b < blocks; ++b, out += kBytes) pack(q, lanes.scale, half[0], out);
-  }
 
   static void pack(const std::int8_t* q, const float* scale, std::uint16_t d,
                    std::byte* block) noexcept {
@@ -133,23 +122,12 @@ struct EncodeQ3K {
 
 struct EncodeQ6K {
   static constexpr int kGroup = q6_k::kGroup;
+  static constexpr int kBlockGroups = q6_k::kGroups;
   static constexpr std::size_t kBytes = q6_k::kBytes;
   static constexpr float kLargest = quant::kLargest;
   using Levels = Uniform<-32, 31>;
   using Scales = Uniform<-128, 127>;
   static constexpr ScaledEffort kEffort{{0.92f, 0.02f, 8}, {-0.9f, 0.1f, 19}, 6, 3, 3, 6, false};
-
-  template <class G>
-  static void encode(const G& g, int blocks, std::byte* out) noexcept {
-    using S = typename G::S;
-    constexpr int kBlockGroups = q6_k::kGroups;
-    ScaledLanes lanes = search_scaled_blocks<Levels, Scales>(g, kBlockGroups, kEffort);
-    std::int8_t q[kGroup * kLanes];
-    write_codes<Levels>(g, S::mul(S::load(lanes.d), S::load(lanes.scale)), S::set(0.0f), q);
-    std::uint16_t half[kLanes];
-    finish_scales<S>(g.bad, kBlockGroups, lanes.scale, lanes.d, half);
-    for (int b = 0; b < blocks; ++b, out += kBytes) pack(q, lanes.scale, half[0], out);
-  }
 
   static void pack(const std::int8_t* q, const float* scale, std::uint16_t d,
                    std::byte* block) noexcept {
@@ -175,25 +153,12 @@ inline constexpr Codebook kIq4Book(iq4_nl::kLevels);
 
 struct EncodeIq4Xs {
   static constexpr int kGroup = iq4_xs::kGroup;
+  static constexpr int kBlockGroups = iq4_xs::kGroups;
   static constexpr std::size_t kBytes = iq4_xs::kBytes;
   static constexpr float kLargest = quant::kLargest;
   using Levels = BookLevels<kIq4Book>;
   using Scales = Uniform<-32, 31>;
   static constexpr ScaledEffort kEffort{{0.7f, 0.03f, 18}, {-7.0f, 1.0f, 15}, 5, 2, 3, 4, true};
-
-  template <class G>
-  static void encode(const G& g, int blocks, std::byte* out) noexcept {
-    using S = typename G::S;
-    constexpr int kBlockGroups = iq4_xs::kGroups;
-    ScaledLanes lanes = search_scaled_blocks<Levels, Scales>(g, kBlockGroups, kEffort);
-    std::int8_t q[kGroup * kLanes];
-    write_codes<Levels>(g, S::mul(S::load(lanes.d), S::load(lanes.scale)), S::set(0.0f), q);
-    std::uint16_t half[kLanes];
-    finish_scales<S>(g.bad, kBlockGroups, lanes.scale, lanes.d, half);
-    for (int b = 0; b < blocks; ++b, out += kBytes) {
-      pack(q + b * kBlockGroups, lanes.scale + b * kBlockGroups, half[b * kBlockGroups], out);
-    }
-  }
 
   static void pack(const std::int8_t* q, const float* scale, std::uint16_t d,
                    std::byte* block) noexcept {
@@ -207,6 +172,26 @@ struct EncodeIq4Xs {
     }
     put_word(block + iq4_xs::kScalesHigh, static_cast<std::uint16_t>(high));
     put_word(block + iq4_xs::kScale, d);
+  }
+};
+
+template <class Format>
+struct EncodeScaledBlocks : Format {
+  template <class G>
+  static void encode(const G& g, int blocks, std::byte* out) noexcept {
+    using S = typename G::S;
+    using Levels = typename Format::Levels;
+    constexpr int kBlockGroups = Format::kBlockGroups;
+    ScaledLanes lanes =
+        search_scaled_blocks<Levels, typename Format::Scales>(g, kBlockGroups, Format::kEffort);
+    std::int8_t q[Format::kGroup * kLanes];
+    write_codes<Levels>(g, S::mul(S::load(lanes.d), S::load(lanes.scale)), S::set(0.0f), q);
+    std::uint16_t half[kLanes];
+    finish_scales<S>(g.bad, kBlockGroups, lanes.scale, lanes.d, half);
+    for (int b = 0; b < blocks; ++b, out += Format::kBytes) {
+      const int first = b * kBlockGroups;
+      Format::pack(q + first, lanes.scale + first, half[first], out);
+    }
   }
 };
 

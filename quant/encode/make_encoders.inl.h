@@ -15,12 +15,12 @@ namespace {
 template <class S>
 constexpr SearchingEncoders make_encoders() noexcept {
   return {.q2_k = encode_row<EncodeAffine<EncodeQ2K>, S, q2_k::kGroups>,
-          .q3_k = encode_row<EncodeQ3K, S, q3_k::kGroups>,
+          .q3_k = encode_row<EncodeScaledBlocks<EncodeQ3K>, S, q3_k::kGroups>,
           .q4_k = encode_row<EncodeAffine<EncodeQ4K>, S, q4_k::kGroups>,
           .q5_k = encode_row<EncodeAffine<EncodeQ5K>, S, q5_k::kGroups>,
-          .q6_k = encode_row<EncodeQ6K, S, q6_k::kGroups>,
+          .q6_k = encode_row<EncodeScaledBlocks<EncodeQ6K>, S, q6_k::kGroups>,
           .iq4_nl = encode_row<EncodeScaled<PackIq4Nl>, S, 1>,
-          .iq4_xs = encode_row<EncodeIq4Xs, S, iq4_xs::kGroups>,
+          .iq4_xs = encode_row<EncodeScaledBlocks<EncodeIq4Xs>, S, iq4_xs::kGroups>,
           .mxfp4 = encode_row<EncodeMxfp4, S, 1>,
           .nvfp4 = encode_row<EncodeNvfp4, S, nvfp4::kGroups>,
           .q4_0 = encode_row<EncodeScaled<PackQ4_0>, S, 1>,

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "lockstep/lockstep.h"
@@ -42,22 +40,13 @@ struct Imatrix {
   int run() const;
 };
 
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in.is_open() || in.bad()) {
-    throw Error(ErrorCode::no_input, fmt::format("{}: cannot be read", path));
-  }
-  return text;
-}
-
 int Imatrix::run() const {
   if (force) {
     require_replaceable(output);
   } else {
     require_creatable(output);
   }
-  const std::string content = read_text(text);
+  const std::string content = read_text_file(text);
   const Engine team = engine.create();
   const Model loaded = load_model(team, model);
   quantize::CollectOptions options;
@@ -74,9 +63,13 @@ int Imatrix::run() const {
   const StopSignals signals(second_signal);
   quantize::CollectHooks hooks;
   hooks.stop = &signals.stop();
+  PacedProgress progress;
   hooks.progress = [&](std::size_t done, std::size_t total) {
-    const double left = seconds() / static_cast<double>(done) * static_cast<double>(total - done);
-    show_status(fmt::format("{} of {} chunks, ETA {:.0f} s", done, total, left));
+    const double now = seconds();
+    progress.show(now, [&] {
+      const double left = now / static_cast<double>(done) * static_cast<double>(total - done);
+      return fmt::format("{} of {} chunks, ETA {:.0f} s", done, total, left);
+    });
   };
   const quantize::ImportanceMatrix matrix =
       quantize::collect_importance(loaded, content, text, options, hooks);

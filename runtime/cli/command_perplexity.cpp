@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -13,6 +11,7 @@
 #include "runtime/cli/console.h"
 #include "runtime/cli/evaluation_report.h"
 #include "runtime/cli/options.h"
+#include "runtime/cli/output_path.h"
 #include "runtime/cli/stop_signals.h"
 #include "runtime/evaluate/perplexity.h"
 
@@ -23,7 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDefaultContext = 512;
-constexpr double kLogInterval = 10;  // seconds between lines where stderr is no terminal
 
 constexpr const char* kFooter =
     R"(The text is cut into chunks of --ctx tokens, each evaluated on its own; the second half of every
@@ -40,30 +38,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.good() && !file.eof()) {
-    throw Error(ErrorCode::no_input, fmt::format("{}: cannot be read", path));
-  }
-  return text;
-}
-
 class Progress final : public evaluate::EvaluationObserver {
  public:
   explicit Progress(bool has_base) : has_base_(has_base) {}
 
   void on_chunks(std::size_t done, std::size_t total,
                  const evaluate::ScoreStatistics& so_far) override {
+    if (done == total) return;
     const double now = seconds_since(start_);
-    if (now - last_ < (stderr_is_terminal() ? 0.1 : kLogInterval)) return;
-    last_ = now;
-    const std::string text = evaluation_progress(done, total, so_far, has_base_, now);
-    if (stderr_is_terminal()) {
-      show_status(text);
-    } else if (done < total) {
-      show_note(text);
-    }
+    shown_.show(now, [&] { return evaluation_progress(done, total, so_far, has_base_, now); });
   }
 
   double seconds() const { return seconds_since(start_); }
@@ -71,7 +54,7 @@ class Progress final : public evaluate::EvaluationObserver {
  private:
   bool has_base_;
   Clock::time_point start_ = Clock::now();
-  double last_ = 0;
+  PacedProgress shown_;
 };
 
 struct Perplexity {
@@ -92,11 +75,11 @@ void Perplexity::check_options() const {
   if (text.empty() && base.empty()) {
     throw Error(ErrorCode::usage, "no TEXT to evaluate (see lockstep perplexity --help)");
   }
-  std::error_code error;
-  if (!save.empty() && !force &&
-      std::filesystem::exists(std::filesystem::symlink_status(save, error))) {
-    throw Error(ErrorCode::cannot_create,
-                fmt::format("{}: exists already; choose another name or give --force", save));
+  if (save.empty()) return;
+  if (force) {
+    require_replaceable(save);
+  } else {
+    require_creatable(save);
   }
 }
 
@@ -104,7 +87,7 @@ void Perplexity::check_options() const {
 evaluate::EvaluationText Perplexity::choose_text(const Model& loaded,
                                                  const evaluate::LogitsReader* reader) const {
   std::vector<TokenId> tokens;
-  if (!text.empty()) tokens = loaded.tokenizer().encode(read_text(text));
+  if (!text.empty()) tokens = loaded.tokenizer().encode(read_text_file(text));
   if (!reader) {
     const std::size_t wanted =
         context != 0 ? context : std::min(kDefaultContext, loaded.info().context);
@@ -152,6 +135,7 @@ int Perplexity::run() const {
       evaluate::evaluate_text(session, tokens, reader ? &*reader : nullptr,
                               writer ? &*writer : nullptr, signals.stop(), progress);
   if (writer) writer->commit();
+  clear_status();
   const EvaluationContext run{.model = model,
                               .text = text,
                               .base = base,

@@ -25,12 +25,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kRedrawSeconds = 0.1;
-
 constexpr const char* kFooter =
     R"(Types, in any case:
   F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S
-  Q5_K_M Q6_K IQ4_NL IQ4_XS MXFP4 NVFP4; Q3_K, Q4_K and Q5_K mean the _M mix
+  Q5_K_M Q6_K IQ4_NL IQ4_XS MXFP4 NVFP4 Q4X; Q3_K, Q4_K and Q5_K mean the _M mix
 
 A type is a mix: the matrices where rounding costs most get a better format, by the rules of the
 public quantizer. Vectors and norms stay as they are.
@@ -117,14 +115,11 @@ double Quantize::write(const GgufFile& file, const quantize::FilePlan& plan,
   const StopSignals signals(second_signal);
   quantize::WriteHooks hooks;
   hooks.stop = &signals.stop();
-  double shown = 0;
-  if (stderr_is_terminal()) {
-    hooks.progress = [&](const quantize::WriteProgress& progress) {
-      if (seconds() - shown < kRedrawSeconds) return;
-      shown = seconds();
-      show_status(progress_text(progress, shown));
-    };
-  }
+  PacedProgress shown;
+  hooks.progress = [&](const quantize::WriteProgress& progress) {
+    const double now = seconds();
+    shown.show(now, [&] { return progress_text(progress, now); });
+  };
   quantize::write_file(file, plan, request, importance, team, output, hooks);
   return seconds();
 }

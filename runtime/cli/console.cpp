@@ -61,6 +61,20 @@ void show_text(std::string_view text) {
   write_stderr(fmt::format("{}\n", text));
 }
 
+bool PacedProgress::is_due(double seconds) {
+  if (seconds - last_ < (stderr_is_terminal() ? 0.1 : 10.0)) return false;
+  last_ = seconds;
+  return true;
+}
+
+void PacedProgress::write(std::string_view text) {
+  if (stderr_is_terminal()) {
+    show_status(text);
+  } else {
+    show_note(text);
+  }
+}
+
 void print(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());

@@ -19,6 +19,22 @@ void show_text(std::string_view text);
 void show_status(std::string_view text);
 void clear_status();
 
+// Progress of a long task: on a terminal a status ten times a second, elsewhere a message every ten
+// seconds.
+class PacedProgress {
+ public:
+  // `text()` is asked for only when it is time; `seconds`: since the task began.
+  template <class Text>
+  void show(double seconds, Text&& text) {
+    if (is_due(seconds)) write(text());
+  }
+
+ private:
+  bool is_due(double seconds);
+  static void write(std::string_view text);
+  double last_ = 0;
+};
+
 // Writes all of it to stdout. Throws Error(io) if that fails (a closed pipe, a full disk).
 void print(std::string_view text);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <limits>
@@ -135,6 +136,15 @@ Model load_model(const Engine& engine, const std::filesystem::path& path) {
   Model model = Model::load(engine, path, options);
   clear_status();
   return model;
+}
+
+std::string read_text_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in.is_open() || in.bad()) {
+    throw Error(ErrorCode::no_input, fmt::format("{}: cannot be read", path.string()));
+  }
+  return text;
 }
 
 std::string text_argument(const CLI::Option& option, const std::string& argument) {

@@ -51,6 +51,9 @@ std::filesystem::path model_path(const std::string& given);
 // Loads the model; on a terminal the progress is shown on stderr.
 Model load_model(const Engine& engine, const std::filesystem::path& path);
 
+// The whole of a file. Throws Error(no_input) if it cannot be read.
+std::string read_text_file(const std::filesystem::path& path);
+
 // `argument` if it was given, else standard input without its final line end. Throws Error(usage)
 // if that is a terminal.
 std::string text_argument(const CLI::Option& option, const std::string& argument);
