@@ -24,6 +24,11 @@ struct CacheView {
   const T* at(std::size_t position) const noexcept {
     return reinterpret_cast<const T*>(first + position * stride);
   }
+  // From one position to the next.
+  template <class T>
+  std::size_t elements() const noexcept {
+    return stride / sizeof(T);
+  }
 };
 
 class Attention final : public Op {
@@ -122,9 +127,11 @@ class Attention final : public Op {
   void score(const float* q, const CacheView& keys, std::size_t begin, std::size_t count,
              float* scores) const noexcept {
     const std::size_t dim = params_.head_dim;
-    for (std::size_t j = 0; j < count; ++j) {
-      scores[j] = keys.half ? kernels_.dot_f16(q, keys.at<std::uint16_t>(begin + j), dim)
-                            : kernels_.dot_f32(q, keys.at<float>(begin + j), dim);
+    if (keys.half) {
+      kernels_.dot_rows_f16(q, keys.at<std::uint16_t>(begin), keys.elements<std::uint16_t>(), count,
+                            dim, scores);
+    } else {
+      kernels_.dot_rows_f32(q, keys.at<float>(begin), keys.elements<float>(), count, dim, scores);
     }
     kernels_.scale(params_.scale, scores, scores, count);
   }
@@ -132,12 +139,12 @@ class Attention final : public Op {
   void accumulate(const CacheView& values, std::size_t begin, std::size_t count,
                   const float* weights, float* y) const noexcept {
     const std::size_t dim = params_.head_dim;
-    for (std::size_t j = 0; j < count; ++j) {
-      if (values.half) {
-        kernels_.axpy_f16(weights[j], values.at<std::uint16_t>(begin + j), y, dim);
-      } else {
-        kernels_.axpy_f32(weights[j], values.at<float>(begin + j), y, dim);
-      }
+    if (values.half) {
+      kernels_.axpy_rows_f16(weights, values.at<std::uint16_t>(begin),
+                             values.elements<std::uint16_t>(), count, dim, y);
+    } else {
+      kernels_.axpy_rows_f32(weights, values.at<float>(begin), values.elements<float>(), count, dim,
+                             y);
     }
   }
 

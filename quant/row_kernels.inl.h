@@ -13,7 +13,7 @@
 //   to_float power_of_two                        nearest even for |x| < 2^22; Ints to f32; 2^n
 //   halve sub_ints abs_bits max_ints                   n >> 1 (toward -inf), ..., bits of |x| as
 //   int32 store_i8                                           the low bytes reduce_add reduce_max
-//   tree 16-8-4-2-1: lane j with lane j + 8, ...
+//   tree 16-8-4-2-1: lane j with lane j + 8, ... reduce_add4 stores the sums of four vectors
 #pragma once
 
 #include <cstddef>
@@ -92,6 +92,43 @@ float dot_f16(const float* x, const std::uint16_t* y, std::size_t n) noexcept {
 }
 
 template <class S>
+typename S::Floats load_any(const float* x) noexcept {
+  return S::load(x);
+}
+template <class S>
+typename S::Floats load_any(const std::uint16_t* x) noexcept {
+  return S::load_f16(x);
+}
+template <class S>
+float dot_any(const float* x, const float* y, std::size_t n) noexcept {
+  return dot_f32<S>(x, y, n);
+}
+template <class S>
+float dot_any(const float* x, const std::uint16_t* y, std::size_t n) noexcept {
+  return dot_f16<S>(x, y, n);
+}
+
+// Four rows share the loads of x, and their sums are folded together.
+template <class S, class T>
+void dot_rows(const float* x, const T* rows, std::size_t stride, std::size_t count, std::size_t n,
+              float* dots) noexcept {
+  std::size_t j = 0;
+  for (; n % kLanes == 0 && j + 4 <= count; j += 4) {
+    const T* row = rows + j * stride;
+    const auto zero = S::set(0.0f);
+    typename S::Floats acc[4] = {zero, zero, zero, zero};
+    for (std::size_t i = 0; i < n; i += kLanes) {
+      const auto part = S::load(x + i);
+      for (std::size_t r = 0; r < 4; ++r) {
+        acc[r] = S::fma(part, load_any<S>(row + r * stride + i), acc[r]);
+      }
+    }
+    S::reduce_add4(acc, dots + j);
+  }
+  for (; j < count; ++j) dots[j] = dot_any<S>(x, rows + j * stride, n);
+}
+
+template <class S>
 void axpy_f32(float a, const float* x, float* y, std::size_t n) noexcept {
   const typename S::Floats factor = S::set(a);
   map<S>(x, y, y, n, [factor](auto v, auto w) noexcept { return S::fma(factor, v, w); });
@@ -108,6 +145,47 @@ void axpy_f16(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept
     const HalfTail tail(x + i, n - i);
     const auto old = load_tail<S>(y + i, n - i, 0.0f);
     store_tail<S>(S::fma(factor, S::load_f16(tail.lane), old), y + i, n - i);
+  }
+}
+
+template <class S>
+void axpy_any(float a, const float* x, float* y, std::size_t n) noexcept {
+  axpy_f32<S>(a, x, y, n);
+}
+template <class S>
+void axpy_any(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept {
+  axpy_f16<S>(a, x, y, n);
+}
+
+// kWide vectors of y stay in registers while all rows go by.
+template <class S, int kWide, class T>
+void axpy_rows_part(const float* factors, const T* rows, std::size_t stride, std::size_t count,
+                    float* y) noexcept {
+  typename S::Floats acc[kWide];
+  for (int c = 0; c < kWide; ++c) acc[c] = S::load(y + c * static_cast<int>(kLanes));
+  for (std::size_t j = 0; j < count; ++j) {
+    const auto factor = S::set(factors[j]);
+    const T* row = rows + j * stride;
+    for (int c = 0; c < kWide; ++c) {
+      acc[c] = S::fma(factor, load_any<S>(row + c * static_cast<int>(kLanes)), acc[c]);
+    }
+  }
+  for (int c = 0; c < kWide; ++c) S::store(acc[c], y + c * static_cast<int>(kLanes));
+}
+
+template <class S, class T>
+void axpy_rows(const float* factors, const T* rows, std::size_t stride, std::size_t count,
+               std::size_t n, float* y) noexcept {
+  constexpr int kWide = 4;
+  std::size_t i = 0;
+  for (; i + kWide * kLanes <= n; i += kWide * kLanes) {
+    axpy_rows_part<S, kWide>(factors, rows + i, stride, count, y + i);
+  }
+  for (; i + kLanes <= n; i += kLanes) {
+    axpy_rows_part<S, 1>(factors, rows + i, stride, count, y + i);
+  }
+  for (std::size_t j = 0; i < n && j < count; ++j) {
+    axpy_any<S>(factors[j], rows + j * stride + i, y + i, n - i);
   }
 }
 
@@ -313,8 +391,12 @@ template <class S>
 constexpr RowKernels make_row_kernels() noexcept {
   return {.dot_f32 = dot_f32<S>,
           .dot_f16 = dot_f16<S>,
+          .dot_rows_f32 = dot_rows<S, float>,
+          .dot_rows_f16 = dot_rows<S, std::uint16_t>,
           .axpy_f32 = axpy_f32<S>,
           .axpy_f16 = axpy_f16<S>,
+          .axpy_rows_f32 = axpy_rows<S, float>,
+          .axpy_rows_f16 = axpy_rows<S, std::uint16_t>,
           .sum = sum<S>,
           .sum_squares = sum_squares<S>,
           .max = max<S>,

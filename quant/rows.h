@@ -18,9 +18,20 @@ struct RowKernels {
   // sum x[i] * y[i]
   float (*dot_f32)(const float* x, const float* y, std::size_t n) noexcept;
   float (*dot_f16)(const float* x, const std::uint16_t* y, std::size_t n) noexcept;
+  // dots[j] = dot of x and row j, for `count` rows of n values, `stride` values from one to the
+  // next; the bits of dot_f32 and dot_f16
+  void (*dot_rows_f32)(const float* x, const float* rows, std::size_t stride, std::size_t count,
+                       std::size_t n, float* dots) noexcept;
+  void (*dot_rows_f16)(const float* x, const std::uint16_t* rows, std::size_t stride,
+                       std::size_t count, std::size_t n, float* dots) noexcept;
   // y[i] = fma(a, x[i], y[i])
   void (*axpy_f32)(float a, const float* x, float* y, std::size_t n) noexcept;
   void (*axpy_f16)(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept;
+  // The same with factors[j] and row j, for j = 0, 1, ... count - 1 in this order
+  void (*axpy_rows_f32)(const float* factors, const float* rows, std::size_t stride,
+                        std::size_t count, std::size_t n, float* y) noexcept;
+  void (*axpy_rows_f16)(const float* factors, const std::uint16_t* rows, std::size_t stride,
+                        std::size_t count, std::size_t n, float* y) noexcept;
   // sum x[i] ; sum x[i]^2 ; max x[i] (-inf for n == 0; NaN is ignored)
   float (*sum)(const float* x, std::size_t n) noexcept;
   float (*sum_squares)(const float* x, std::size_t n) noexcept;

@@ -127,6 +127,19 @@ struct Avx2Simd {
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
+  // The last two steps of four sums at once: lane j + lane j + 2 of each, then those two.
+  static void reduce_add4(const Floats (&x)[4], float* sums) noexcept {
+    __m128 four[4];
+    for (int i = 0; i < 4; ++i) {
+      const __m256 eight = _mm256_add_ps(x[i].lo, x[i].hi);
+      four[i] = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    }
+    const __m128 low =
+        _mm_add_ps(_mm_unpacklo_ps(four[0], four[1]), _mm_unpackhi_ps(four[0], four[1]));
+    const __m128 high =
+        _mm_add_ps(_mm_unpacklo_ps(four[2], four[3]), _mm_unpackhi_ps(four[2], four[3]));
+    _mm_storeu_ps(sums, _mm_add_ps(_mm_movelh_ps(low, high), _mm_movehl_ps(high, low)));
+  }
   static float reduce_max(Floats x) noexcept {
     const __m256 eight = _mm256_max_ps(x.lo, x.hi);
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -136,6 +136,9 @@ struct ScalarSimd {
   static float reduce_add(const Floats& x) noexcept {
     return fold(x, [](float a, float b) { return a + b; });
   }
+  static void reduce_add4(const Floats (&x)[4], float* sums) noexcept {
+    for (int i = 0; i < 4; ++i) sums[i] = reduce_add(x[i]);
+  }
   static float reduce_max(const Floats& x) noexcept {
     return fold(x, [](float a, float b) { return a > b ? a : b; });
   }

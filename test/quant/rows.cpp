@@ -370,3 +370,38 @@ TEST_CASE("rows: the bits are the same on every architecture") {
     CHECK(hash == 0x6a9b9102912eaf2cu);
   }
 }
+
+TEST_CASE("rows: many rows at once have the bits of one after another") {
+  for (const Isa isa : quant::kAllIsas) {
+    if (!(quant::built_isas() & quant::detect_isas()).has(isa)) continue;
+    const RowKernels& k = quant::row_kernels(isa);
+    for (const std::size_t n : {0u, 1u, 15u, 16u, 32u, 40u, 64u, 80u, 128u, 144u, 201u}) {
+      for (const std::size_t count : {0u, 1u, 3u, 4u, 5u, 64u, 67u}) {
+        CAPTURE(n, count);
+        const std::size_t stride = n + 5;
+        const auto x = make_row(n, Kind::gaussian, 31);
+        const auto rows = make_row(stride * count, Kind::gaussian, 32);
+        std::vector<std::uint16_t> halves(rows.size());  // no NaN, which equals nothing
+        k.f32_to_f16(rows.data(), halves.data(), rows.size());
+        const auto factors = make_row(count, Kind::gaussian, 34);
+        const auto start = make_row(n, Kind::gaussian, 35);
+        std::vector<float> dots(count), half_dots(count), expected(count), half_expected(count);
+        auto y = start, half_y = start, expected_y = start, half_expected_y = start;
+        for (std::size_t j = 0; j < count; ++j) {
+          expected[j] = k.dot_f32(x.data(), rows.data() + j * stride, n);
+          half_expected[j] = k.dot_f16(x.data(), halves.data() + j * stride, n);
+          k.axpy_f32(factors[j], rows.data() + j * stride, expected_y.data(), n);
+          k.axpy_f16(factors[j], halves.data() + j * stride, half_expected_y.data(), n);
+        }
+        k.dot_rows_f32(x.data(), rows.data(), stride, count, n, dots.data());
+        k.dot_rows_f16(x.data(), halves.data(), stride, count, n, half_dots.data());
+        k.axpy_rows_f32(factors.data(), rows.data(), stride, count, n, y.data());
+        k.axpy_rows_f16(factors.data(), halves.data(), stride, count, n, half_y.data());
+        CHECK(dots == expected);
+        CHECK(half_dots == half_expected);
+        CHECK(y == expected_y);
+        CHECK(half_y == half_expected_y);
+      }
+    }
+  }
+}
