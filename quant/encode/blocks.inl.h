@@ -247,7 +247,7 @@ struct EncodeQ4K {
   static constexpr int kBlockGroups = q4_k::kGroups;
   static constexpr int kHighest = 15;
   using Integers = Uniform<0, 63>;
-  static constexpr AffineEffort kEffort{{-0.6f, 0.4f, 5}, 2, {-1.0f, 0.1f, 21}, 3, 2, 3, 4};
+  static constexpr AffineEffort kEffort{{-0.75f, 0.3f, 6}, 2, {-1.0f, 0.1f, 21}, 4, 2, 3, 5};
 
   static void pack(const std::int8_t* q, const float* scale, const float* min, std::uint16_t d,
                    std::uint16_t dmin, std::byte* block) noexcept {
