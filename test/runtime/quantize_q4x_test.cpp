@@ -27,6 +27,13 @@ quantize::Request pure(const char* mix) {
   return request;
 }
 
+// Two matrices a layer in Q4X: learning is the slow part, most of all in a sanitized build.
+quantize::Request some_q4x() {
+  quantize::Request request = pure("Q8_0");
+  request.overrides.push_back({"attn_q|ffn_down", Format::q4x});
+  return request;
+}
+
 void quantize_file(const std::filesystem::path& from, const std::filesystem::path& to,
                    const quantize::Request& request, unsigned threads, const char* isa = "") {
   const GgufFile file = GgufFile::open(from);
@@ -65,20 +72,15 @@ TEST_CASE("quantize Q4X: learned data beside each tensor, the same bytes for any
   const auto from = folder.path() / "from.gguf";
   const auto to = folder.path() / "to.gguf";
   write_tiny_model(from, tiny_shape(Format::q4_k), Format::f16);
-  quantize_file(from, to, pure("Q4X"), 1);
+  quantize_file(from, to, some_q4x(), 1);
   const std::string expected = TempDir::read(to);
-  for (const unsigned threads : {2u, 3u}) {
-    quantize_file(from, to, pure("Q4X"), threads);
-    CHECK(TempDir::read(to) == expected);
-  }
-  quantize_file(from, to, pure("Q4X"), 2, "scalar");
+  quantize_file(from, to, some_q4x(), 3);
   CHECK(TempDir::read(to) == expected);
 
   const GgufFile source = GgufFile::open(from);
   const GgufFile made = GgufFile::open(to);
   CHECK(made.require_string("general.architecture") == "lockstep");
   CHECK(architecture_of(made) == "llama");
-  CHECK(made.u32("general.file_type") == 1000u);
   std::size_t learned = 0;
   for (const GgufTensor& tensor : source.tensors()) {
     CAPTURE(tensor.name);
@@ -86,7 +88,7 @@ TEST_CASE("quantize Q4X: learned data beside each tensor, the same bytes for any
     REQUIRE(found != nullptr);
     CHECK(is_side_tensor(made, *found) == false);
     if (found->format->format != Format::q4x) {
-      CHECK(found->format == tensor.format);
+      CHECK(find_side_tensor(made, *found) == nullptr);
       continue;
     }
     ++learned;
@@ -95,7 +97,7 @@ TEST_CASE("quantize Q4X: learned data beside each tensor, the same bytes for any
     CHECK(is_side_tensor(made, *side));
     CHECK(relative_error(values_of(source, tensor.name), values_of(made, tensor.name)) < 0.01);
   }
-  CHECK(learned == 16);  // seven matrices in each of two layers, the embedding and the output
+  CHECK(learned == 4);
   CHECK(made.tensors().size() == source.tensors().size() + learned);
 
   // It runs, and near to the original.
@@ -110,7 +112,7 @@ TEST_CASE("quantize Q4X: a file made of one loses the mark with the last such te
   const auto q4x = folder.path() / "q4x.gguf";
   const auto to = folder.path() / "to.gguf";
   write_tiny_model(from, tiny_shape(Format::q4_k), Format::f16);
-  quantize_file(from, q4x, pure("Q4X"), 2);
+  quantize_file(from, q4x, some_q4x(), 2);
 
   quantize_file(q4x, to, pure("Q8_0"), 2);
   {
@@ -118,7 +120,7 @@ TEST_CASE("quantize Q4X: a file made of one loses the mark with the last such te
     CHECK(plain.require_string("general.architecture") == "llama");
     CHECK(plain.find(kRealArchitectureKey) == nullptr);
     CHECK(plain.tensors().size() == GgufFile::open(from).tensors().size());
-    const std::string name = "blk.0.ffn_up.weight";
+    const std::string name = "blk.0.ffn_down.weight";
     const GgufFile learned = GgufFile::open(q4x);
     CHECK(relative_error(values_of(learned, name), values_of(plain, name)) < 1e-4);
   }
@@ -132,13 +134,14 @@ TEST_CASE("quantize Q4X: a file made of one loses the mark with the last such te
   for (const char* name : {"blk.0.attn_q.weight", "blk.1.attn_q.weight"}) {
     CHECK(values_of(mixed, name) == values_of(learned, name));
   }
-  CHECK(mixed.find_tensor("blk.0.attn_k.weight.codebook") == nullptr);
-  // The same type again is the same file.
-  quantize_file(q4x, to, pure("Q4X"), 2);
+  CHECK(mixed.find_tensor("blk.0.ffn_down.weight.codebook") == nullptr);
+  // The same types again are the same file.
+  quantize_file(q4x, to, some_q4x(), 2);
   CHECK(TempDir::read(to) == TempDir::read(q4x));
 }
 
-TEST_CASE("quantize Q4X: rows that do not fit fall back, a broken source is refused by name") {
+TEST_CASE("quantize Q4X: the file type is ours, rows that do not fit fall back") {
+  CHECK(quantize::find_mix("Q4X")->file_type == 1000);
   const TempDir folder;
   const auto from = folder.path() / "from.gguf";
   write_tiny_model(from, tiny_shape(Format::q4_0), Format::f16);  // 64 and 96 columns
