@@ -1,5 +1,5 @@
-// The search of q4x_search.h over 16 lanes: S is the vector type of row_kernels.inl.h with one more
-// operation, select_greater(a, b, x, y) = a > b ? x : y.
+// The search of q4x_search.h over 16 lanes: S is the vector type of row_kernels.inl.h and of the
+// other encoders.
 //
 // All four codebooks, both signs and every scale in a window are tried. The window goes by the
 // largest value that the codebook must reach: below 0.6 of the scale that reaches it too much is
@@ -29,8 +29,8 @@ float squared_error(const GroupOf32<S>& group, const SearchTables& tables, std::
   for (std::size_t i = 0; i < 15; ++i) {
     const auto threshold = S::set(tables.threshold[book][i]);
     const auto next = S::set(tables.level[book][i + 1]);
-    level[0] = S::select_greater(y[0], threshold, next, level[0]);
-    level[1] = S::select_greater(y[1], threshold, next, level[1]);
+    level[0] = S::select_less(threshold, y[0], next, level[0]);
+    level[1] = S::select_less(threshold, y[1], next, level[1]);
   }
   const auto minus_scale = S::set(-scale);
   const auto d0 = S::fma(minus_scale, level[0], group.x[0]);
@@ -46,7 +46,7 @@ void store_indices(const GroupOf32<S>& group, const SearchTables& tables, Choice
     auto index = S::set(0.0f);
     for (std::size_t i = 0; i < 15; ++i) {
       const auto threshold = S::set(tables.threshold[choice.book][i]);
-      index = S::select_greater(y, threshold, S::set(static_cast<float>(i + 1)), index);
+      index = S::select_less(threshold, y, S::set(static_cast<float>(i + 1)), index);
     }
     S::store_i8(S::round(index), choice.index + half * kHalf);
   }

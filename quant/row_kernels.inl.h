@@ -68,29 +68,7 @@ void map(const float* x, const float* y, float* z, std::size_t n, F f) noexcept 
   }
 }
 
-template <class S>
-float dot_f32(const float* x, const float* y, std::size_t n) noexcept {
-  typename S::Floats acc = S::set(0.0f);
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) acc = S::fma(S::load(x + i), S::load(y + i), acc);
-  if (i < n) {
-    acc = S::fma(load_tail<S>(x + i, n - i, 0.0f), load_tail<S>(y + i, n - i, 0.0f), acc);
-  }
-  return S::reduce_add(acc);
-}
-
-template <class S>
-float dot_f16(const float* x, const std::uint16_t* y, std::size_t n) noexcept {
-  typename S::Floats acc = S::set(0.0f);
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) acc = S::fma(S::load(x + i), S::load_f16(y + i), acc);
-  if (i < n) {
-    const HalfTail tail(y + i, n - i);
-    acc = S::fma(load_tail<S>(x + i, n - i, 0.0f), S::load_f16(tail.lane), acc);
-  }
-  return S::reduce_add(acc);
-}
-
+// Values of either width as f32: whole vectors, and the last n < 16 of a row with zeros behind.
 template <class S>
 typename S::Floats load_any(const float* x) noexcept {
   return S::load(x);
@@ -100,12 +78,21 @@ typename S::Floats load_any(const std::uint16_t* x) noexcept {
   return S::load_f16(x);
 }
 template <class S>
-float dot_any(const float* x, const float* y, std::size_t n) noexcept {
-  return dot_f32<S>(x, y, n);
+typename S::Floats load_rest(const float* x, std::size_t n) noexcept {
+  return load_tail<S>(x, n, 0.0f);
 }
 template <class S>
-float dot_any(const float* x, const std::uint16_t* y, std::size_t n) noexcept {
-  return dot_f16<S>(x, y, n);
+typename S::Floats load_rest(const std::uint16_t* x, std::size_t n) noexcept {
+  return S::load_f16(HalfTail(x, n).lane);
+}
+
+template <class S, class T>
+float dot(const float* x, const T* y, std::size_t n) noexcept {
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = S::fma(S::load(x + i), load_any<S>(y + i), acc);
+  if (i < n) acc = S::fma(load_rest<S>(x + i, n - i), load_rest<S>(y + i, n - i), acc);
+  return S::reduce_add(acc);
 }
 
 // Four rows share the loads of x, and their sums are folded together.
@@ -125,36 +112,21 @@ void dot_rows(const float* x, const T* rows, std::size_t stride, std::size_t cou
     }
     S::reduce_add4(acc, dots + j);
   }
-  for (; j < count; ++j) dots[j] = dot_any<S>(x, rows + j * stride, n);
+  for (; j < count; ++j) dots[j] = dot<S>(x, rows + j * stride, n);
 }
 
-template <class S>
-void axpy_f32(float a, const float* x, float* y, std::size_t n) noexcept {
-  const typename S::Floats factor = S::set(a);
-  map<S>(x, y, y, n, [factor](auto v, auto w) noexcept { return S::fma(factor, v, w); });
-}
-
-template <class S>
-void axpy_f16(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept {
+template <class S, class T>
+void axpy(float a, const T* x, float* y, std::size_t n) noexcept {
   const typename S::Floats factor = S::set(a);
   std::size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    S::store(S::fma(factor, S::load_f16(x + i), S::load(y + i)), y + i);
+    S::store(S::fma(factor, load_any<S>(x + i), S::load(y + i)), y + i);
   }
   if (i < n) {
-    const HalfTail tail(x + i, n - i);
-    const auto old = load_tail<S>(y + i, n - i, 0.0f);
-    store_tail<S>(S::fma(factor, S::load_f16(tail.lane), old), y + i, n - i);
+    const std::size_t rest = n - i;
+    store_tail<S>(S::fma(factor, load_rest<S>(x + i, rest), load_rest<S>(y + i, rest)), y + i,
+                  rest);
   }
-}
-
-template <class S>
-void axpy_any(float a, const float* x, float* y, std::size_t n) noexcept {
-  axpy_f32<S>(a, x, y, n);
-}
-template <class S>
-void axpy_any(float a, const std::uint16_t* x, float* y, std::size_t n) noexcept {
-  axpy_f16<S>(a, x, y, n);
 }
 
 // kWide vectors of y stay in registers while all rows go by.
@@ -185,7 +157,7 @@ void axpy_rows(const float* factors, const T* rows, std::size_t stride, std::siz
     axpy_rows_part<S, 1>(factors, rows + i, stride, count, y + i);
   }
   for (std::size_t j = 0; i < n && j < count; ++j) {
-    axpy_any<S>(factors[j], rows + j * stride + i, y + i, n - i);
+    axpy<S>(factors[j], rows + j * stride + i, y + i, n - i);
   }
 }
 
@@ -200,7 +172,7 @@ float sum(const float* x, std::size_t n) noexcept {
 
 template <class S>
 float sum_squares(const float* x, std::size_t n) noexcept {
-  return dot_f32<S>(x, x, n);
+  return dot<S>(x, x, n);
 }
 
 // With the new value first, max keeps the old one when the new one is NaN.
@@ -389,12 +361,12 @@ void quantize_activations(const float* x, std::size_t n, std::size_t block, std:
 
 template <class S>
 constexpr RowKernels make_row_kernels() noexcept {
-  return {.dot_f32 = dot_f32<S>,
-          .dot_f16 = dot_f16<S>,
+  return {.dot_f32 = dot<S, float>,
+          .dot_f16 = dot<S, std::uint16_t>,
           .dot_rows_f32 = dot_rows<S, float>,
           .dot_rows_f16 = dot_rows<S, std::uint16_t>,
-          .axpy_f32 = axpy_f32<S>,
-          .axpy_f16 = axpy_f16<S>,
+          .axpy_f32 = axpy<S, float>,
+          .axpy_f16 = axpy<S, std::uint16_t>,
           .axpy_rows_f32 = axpy_rows<S, float>,
           .axpy_rows_f16 = axpy_rows<S, std::uint16_t>,
           .sum = sum<S>,

@@ -20,12 +20,7 @@ struct TileIQ4_NL {
       if constexpr (N == 1) prefetch(panel, kBlockBytes);
       __m256i isum[N];
       level_group<N>(panel + kScaleBytes, levels, ones, tokens, b * kBlockValues, true, isum);
-      const __m256 d = load_scales(panel);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
-                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
-      }
+      add_scaled<N>(load_scales(panel), tokens, b, isum, acc);
     }
   }
 };

@@ -58,12 +58,7 @@ struct TileIQ4_XS {
         level_group<N>(panel + kQuants + 128 * g, levels, spread_signed(scales.of[g % 2], g / 2),
                        tokens, b * kBlockValues + 32 * static_cast<std::size_t>(g), g == 0, isum);
       }
-      const __m256 d = load_scales(panel);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
-                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
-      }
+      add_scaled<N>(load_scales(panel), tokens, b, isum, acc);
     }
   }
 };

@@ -72,6 +72,32 @@ LOCKSTEP_INLINE void prefetch(const std::byte* at, std::size_t bytes) noexcept {
   }
 }
 
+// acc[t] += d * (scale of token t in activation block `block`) * isum[t]
+template <int N>
+LOCKSTEP_INLINE void add_scaled(__m256 d, const Tokens<N>& tokens, std::size_t block,
+                                const __m256i (&isum)[N], __m256 (&acc)[N]) noexcept {
+#pragma GCC unroll 4
+  for (int t = 0; t < N; ++t) {
+    acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, block)),
+                             _mm256_cvtepi32_ps(isum[t]), acc[t]);
+  }
+}
+
+// The same, and then the minimum m times the sum of the activations of this block of 32.
+template <int N>
+LOCKSTEP_INLINE void add_scaled_and_min(__m256 d, __m256 m, const Tokens<N>& tokens,
+                                        std::size_t block, const __m256i (&isum)[N],
+                                        __m256 (&acc)[N]) noexcept {
+  const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 4
+  for (int t = 0; t < N; ++t) {
+    const __m256 da = tokens.scale_of(t, block);
+    const __m256i total = _mm256_madd_epi16(tokens.sum_pair(t, 2 * block), ones);
+    acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[t]), acc[t]);
+    acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(total), acc[t]);
+  }
+}
+
 // Computes one tile of N tokens; stores `rows` (1..8) values per token.
 template <class Tile, int N>
 void run_tile(const Tile& tile, const MatmulCall& call, const ActivationLayout& layout,

@@ -119,12 +119,7 @@ struct TileQ3_K {
                    scales.of[pair / 2], pair % 2 * 2, tokens,
                    b * kBlockValues + 32 * static_cast<std::size_t>(pair), isum);
       }
-      const __m256 d = load_scales(panel);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
-                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
-      }
+      add_scaled<N>(load_scales(panel), tokens, b, isum, acc);
     }
   }
 };

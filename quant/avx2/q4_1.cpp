@@ -21,16 +21,9 @@ struct TileQ4_1 {
       if constexpr (N == 1) prefetch(panel, kBlockBytes);
       __m256i sums[N];
       nibble_group<N>(panel + kQuants, tokens, b * kBlockValues, sums);
-      const __m256 d = load_scales(panel);
-      const __m256 m = load_scales(panel + kMins);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        const __m256 da = tokens.scale_of(t, b);
-        const __m256i isum = _mm256_madd_epi16(sums[t], ones);
-        const __m256i total = _mm256_madd_epi16(tokens.sum_pair(t, 2 * b), ones);
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum), acc[t]);
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(total), acc[t]);
-      }
+      __m256i isum[N];
+      for (int t = 0; t < N; ++t) isum[t] = _mm256_madd_epi16(sums[t], ones);
+      add_scaled_and_min<N>(load_scales(panel), load_scales(panel + kMins), tokens, b, isum, acc);
     }
   }
 };

@@ -21,15 +21,7 @@ struct TileQ5_1 {
       if constexpr (N == 1) prefetch(panel, kBlockBytes);
       __m256i isum[N];
       five_bit_group<N>(panel + kQuants, ones, tokens, b * kBlockValues, isum);
-      const __m256 d = load_scales(panel);
-      const __m256 m = load_scales(panel + kMins);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        const __m256 da = tokens.scale_of(t, b);
-        const __m256i total = _mm256_madd_epi16(tokens.sum_pair(t, 2 * b), ones);
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[t]), acc[t]);
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(total), acc[t]);
-      }
+      add_scaled_and_min<N>(load_scales(panel), load_scales(panel + kMins), tokens, b, isum, acc);
     }
   }
 };

@@ -1,10 +1,8 @@
-// Q8_0 times Q8_0 activations on AVX2. vpmaddubsw wants one unsigned side, so the sign of each
-// weight moves to its activation: w * y = |w| * (sign(w) y). A weight of -128 has |w| = 128, which
-// fits an unsigned byte, and activations stop at 127, so their negation is exact. One pair of
-// products is at most 2 * 128 * 127 = 32512: exact in int16, but two pairs would not be, so every
-// step is widened.
+// Q8_0 times Q8_0 activations on AVX2: the weights are 8-bit levels as they stand, so all of it is
+// the step of levels.h. A weight of -128 is allowed there, and activations stop at 127, so their
+// negation is exact.
 #include "quant/avx2/kernels.h"
-#include "quant/avx2/panel.h"
+#include "quant/avx2/levels.h"
 
 namespace lockstep::quant::avx2 {
 namespace {
@@ -23,23 +21,10 @@ struct TileQ8_0 {
       __m256i isum[N];
 #pragma GCC unroll 8
       for (int s = 0; s < 8; ++s) {
-        const __m256i weights = load_step(panel + kScaleBytes + 32 * s);
-        const __m256i magnitudes = _mm256_abs_epi8(weights);
-#pragma GCC unroll 4
-        for (int t = 0; t < N; ++t) {
-          const __m256i y = broadcast4(tokens.q(t, b * kBlockValues) + 4 * s);
-          const __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(y, weights));
-          const __m256i wide = _mm256_madd_epi16(pairs, ones);
-          isum[t] = s == 0 ? wide : _mm256_add_epi32(isum[t], wide);
-          pin(isum[t]);
-        }
+        level_step<N>(load_step(panel + kScaleBytes + 32 * s), ones, tokens,
+                      b * kBlockValues + 4 * static_cast<std::size_t>(s), s == 0, isum);
       }
-      const __m256 d = load_scales(panel);
-#pragma GCC unroll 4
-      for (int t = 0; t < N; ++t) {
-        acc[t] = _mm256_fmadd_ps(_mm256_mul_ps(d, tokens.scale_of(t, b)),
-                                 _mm256_cvtepi32_ps(isum[t]), acc[t]);
-      }
+      add_scaled<N>(load_scales(panel), tokens, b, isum, acc);
     }
   }
 };
