@@ -55,6 +55,12 @@ const Stored* array_of(const GgufFile& file, std::string_view key, std::string_v
 
 }  // namespace
 
+std::string shape_text(const std::vector<std::uint64_t>& dims) {
+  std::string text = "[";
+  for (std::size_t i = dims.size(); i-- > 0;) text += std::to_string(dims[i]) + (i ? ", " : "");
+  return text + "]";
+}
+
 std::string_view name_of(MetadataType type) noexcept {
   static constexpr std::string_view kNames[] = {"u8",  "i8",  "u16",  "i16",    "u32",
                                                 "i32", "f32", "bool", "string", "array",

@@ -63,6 +63,9 @@ struct GgufTensor {
   std::uint64_t bytes = 0;
 };
 
+// "[rows, columns]": slowest first, as code speaks of shapes.
+std::string shape_text(const std::vector<std::uint64_t>& dims);
+
 class GgufFile {
  public:
   // Throws Error: no_input if the file cannot be opened, bad_model with key or tensor, byte offset

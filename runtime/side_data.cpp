@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::string_view kSuffix = quant::kSideTensorSuffix;
 
-std::string shape_text(const std::vector<std::uint64_t>& dims) {
-  std::string text;
-  for (std::size_t i = dims.size(); i-- > 0;) text += std::to_string(dims[i]) + (i ? ", " : "");
-  return "[" + text + "]";
-}
-
 }  // namespace
 
 const GgufTensor* find_side_tensor(const GgufFile& file, const GgufTensor& tensor) {

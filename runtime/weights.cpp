@@ -19,12 +19,6 @@ constexpr std::size_t kPage = 4096;
 // Network file systems want large reads; a few MiB also keep the staging copy inside the cache.
 constexpr std::size_t kReadBytes = std::size_t{4} << 20;
 
-std::string shape_text(const std::vector<std::uint64_t>& dims) {
-  std::string text = "[";
-  for (std::size_t i = dims.size(); i-- > 0;) text += std::to_string(dims[i]) + (i ? ", " : "");
-  return text + "]";
-}
-
 }  // namespace
 
 // Counts bytes for all workers; the caller's callback runs in worker 0 only. Keeps the first error.

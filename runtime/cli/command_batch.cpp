@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -18,13 +17,12 @@
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
 #include "runtime/cli/stop_signals.h"
+#include "runtime/cli/stopwatch.h"
 #include "topology/budget.h"
 
 namespace lockstep::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kFooter =
     R"(Input, one request per line; blank lines are skipped, formats may be mixed:
@@ -46,10 +44,6 @@ Examples:
   lockstep batch -m model.gguf -i in.jsonl -o out.jsonl --slots 16 --max-tokens 256 --show
 )";
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 struct Batch {
   std::string model, input, output, summary;
   EngineArguments engine;
@@ -66,7 +60,7 @@ struct Batch {
 class Progress final : public batch::JobObserver {
  public:
   Progress(double interval, bool show)
-      : interval_(stderr_is_terminal() ? 0.1 : interval), show_(show), start_(Clock::now()) {}
+      : interval_(stderr_is_terminal() ? 0.1 : interval), show_(show) {}
 
   void on_answer(const batch::RowIdentity& row, const batch::Finished& answer) override {
     if (show_) show_row(row, answer.text);
@@ -77,7 +71,7 @@ class Progress final : public batch::JobObserver {
   }
 
   void on_step(const batch::JobStats& stats) override {
-    const double now = seconds_since(start_);
+    const double now = watch_.seconds();
     const bool redraw = show_ && stderr_is_terminal() && stats.rows != shown_rows_;
     if (!redraw && now - last_ < interval_) return;
     last_ = now;
@@ -89,7 +83,7 @@ class Progress final : public batch::JobObserver {
     }
   }
 
-  double seconds() const { return seconds_since(start_); }
+  double seconds() const { return watch_.seconds(); }
 
  private:
   static void show_row(const batch::RowIdentity& row, const std::string& text) {
@@ -99,7 +93,7 @@ class Progress final : public batch::JobObserver {
 
   double interval_;
   bool show_;
-  Clock::time_point start_;
+  Stopwatch watch_;
   double last_ = 0;
   std::size_t shown_rows_ = 0;
 };
@@ -158,12 +152,12 @@ int Batch::run() const {
   batch::InputFile lines(input);
   const batch::InputSurvey survey = batch::survey_input(lines);
 
-  const Clock::time_point load_start = Clock::now();
+  const Stopwatch load_watch;
   const Engine team = engine.create();
   const Model loaded = load_model(team, model_path(model));
   if (survey.has_chat) require_chat_template(loaded);
   Session state(loaded, session.resolve(loaded.info(), slots));
-  const double load_seconds = seconds_since(load_start);
+  const double load_seconds = load_watch.seconds();
   show_note(plan_text(loaded, state));
 
   batch::RequestDefaults defaults;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "lockstep/lockstep.h"
@@ -12,13 +11,12 @@
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/stop_signals.h"
+#include "runtime/cli/stopwatch.h"
 #include "runtime/quantize/collect.h"
 
 namespace lockstep::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDefaultContext = 512;
 
@@ -41,11 +39,7 @@ struct Imatrix {
 };
 
 int Imatrix::run() const {
-  if (force) {
-    require_replaceable(output);
-  } else {
-    require_creatable(output);
-  }
+  require_output(output, force);
   const std::string content = read_text_file(text);
   const Engine team = engine.create();
   const Model loaded = load_model(team, model);
@@ -57,15 +51,14 @@ int Imatrix::run() const {
     show_warning(fmt::format("the model was trained with {} positions, chunks of {} are longer",
                              loaded.info().context, options.context));
   }
-  const Clock::time_point start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Stopwatch watch;
   std::atomic<bool> second_signal{false};  // a step is short, and nothing is kept
   const StopSignals signals(second_signal);
   quantize::CollectHooks hooks;
   hooks.stop = &signals.stop();
   PacedProgress progress;
   hooks.progress = [&](std::size_t done, std::size_t total) {
-    const double now = seconds();
+    const double now = watch.seconds();
     progress.show(now, [&] {
       const double left = now / static_cast<double>(done) * static_cast<double>(total - done);
       return fmt::format("{} of {} chunks, ETA {:.0f} s", done, total, left);
@@ -74,7 +67,7 @@ int Imatrix::run() const {
   const quantize::ImportanceMatrix matrix =
       quantize::collect_importance(loaded, content, text, options, hooks);
   matrix.save(output);
-  const double took = seconds();
+  const double took = watch.seconds();
   show_note(fmt::format("{}: {} matrices, {} chunks of {} tokens in {:.2f} s, {:.0f} tok/s; {} {}",
                         output, matrix.entries.size(), matrix.chunk_count, matrix.chunk_size, took,
                         static_cast<double>(matrix.chunk_count) * matrix.chunk_size / took,

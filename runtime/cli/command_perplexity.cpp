@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -13,13 +12,12 @@
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/stop_signals.h"
+#include "runtime/cli/stopwatch.h"
 #include "runtime/evaluate/perplexity.h"
 
 namespace lockstep::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDefaultContext = 512;
 
@@ -34,10 +32,6 @@ Examples:
   lockstep perplexity model-q4.gguf --kl-base f16.logits
 )";
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 class Progress final : public evaluate::EvaluationObserver {
  public:
   explicit Progress(bool has_base) : has_base_(has_base) {}
@@ -45,22 +39,20 @@ class Progress final : public evaluate::EvaluationObserver {
   void on_chunks(std::size_t done, std::size_t total,
                  const evaluate::ScoreStatistics& so_far) override {
     if (done == total) return;
-    const double now = seconds_since(start_);
+    const double now = watch_.seconds();
     shown_.show(now, [&] { return evaluation_progress(done, total, so_far, has_base_, now); });
   }
 
-  double seconds() const { return seconds_since(start_); }
+  double seconds() const { return watch_.seconds(); }
 
  private:
   bool has_base_;
-  Clock::time_point start_ = Clock::now();
+  Stopwatch watch_;
   PacedProgress shown_;
 };
 
 struct Perplexity {
   std::string model, text, base, save, kv_type = "f32";
-  CLI::Option* text_option = nullptr;
-  CLI::Option* context_option = nullptr;
   EngineArguments engine;
   std::size_t context = 0, chunks = 0;
   bool json = false, force = false;
@@ -75,12 +67,7 @@ void Perplexity::check_options() const {
   if (text.empty() && base.empty()) {
     throw Error(ErrorCode::usage, "no TEXT to evaluate (see lockstep perplexity --help)");
   }
-  if (save.empty()) return;
-  if (force) {
-    require_replaceable(save);
-  } else {
-    require_creatable(save);
-  }
+  if (!save.empty()) require_output(save, force);
 }
 
 // The text of the reference run, which TEXT must repeat if it is given, or TEXT itself.
@@ -127,8 +114,8 @@ int Perplexity::run() const {
   if (!save.empty()) {
     writer.emplace(save, tokens.header(loaded.info().vocabulary), tokens.tokens);
   }
-  Session session(loaded, evaluate::session_options(loaded, tokens.context,
-                                                    kv_type == "f16" ? KvType::f16 : KvType::f32));
+  Session session(loaded,
+                  evaluate::session_options(loaded, tokens.context, kv_type_named(kv_type)));
   const StopSignals signals(session.cancel_flag());
   Progress progress(reader.has_value());
   const evaluate::Evaluation result =
@@ -180,9 +167,7 @@ Command add_perplexity(CLI::App& root) {
   app->add_option("--kl-base", self->base, "Compare with a saved run: KL divergence and more")
       ->type_name("FILE")
       ->excludes(save);
-  app->add_option("--kv-type", self->kv_type, "Key/value cache in f32 (default) or f16")
-      ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  add_kv_type_option(*app, self->kv_type);
   app->add_flag("--force", self->force, "Replace the file of --save-logits if it exists")
       ->needs(save);
   app->add_flag("--json", self->json, "Print JSON");

@@ -2,7 +2,6 @@
 // runtime/quantize/.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/quantize_report.h"
 #include "runtime/cli/stop_signals.h"
+#include "runtime/cli/stopwatch.h"
 #include "runtime/gguf.h"
 #include "runtime/printable.h"
 #include "runtime/quantize/file_plan.h"
@@ -22,8 +22,6 @@
 namespace lockstep::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kFooter =
     R"(Types, in any case:
@@ -99,29 +97,24 @@ void Quantize::check_paths() const {
                 fmt::format("{}: input and output are the same file", printable(output, 4096)));
   }
   if (dry_run) return;
-  if (force) {
-    require_replaceable(output);
-  } else {
-    require_creatable(output);
-  }
+  require_output(output, force);
 }
 
 double Quantize::write(const GgufFile& file, const quantize::FilePlan& plan,
                        const quantize::Request& request,
                        const quantize::ImportanceSource& importance, const Engine& team) const {
-  const Clock::time_point start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Stopwatch watch;
   std::atomic<bool> second_signal{false};  // one is enough: nothing is kept anyway
   const StopSignals signals(second_signal);
   quantize::WriteHooks hooks;
   hooks.stop = &signals.stop();
   PacedProgress shown;
   hooks.progress = [&](const quantize::WriteProgress& progress) {
-    const double now = seconds();
+    const double now = watch.seconds();
     shown.show(now, [&] { return progress_text(progress, now); });
   };
   quantize::write_file(file, plan, request, importance, team, output, hooks);
-  return seconds();
+  return watch.seconds();
 }
 
 int Quantize::run() const {

@@ -90,6 +90,16 @@ void SamplingArguments::add_to(CLI::App& app) {
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
 }
 
+void add_kv_type_option(CLI::App& app, std::string& name) {
+  app.add_option("--kv-type", name, "Key/value cache in f32 (default) or f16")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"f32", "f16"}));
+}
+
+KvType kv_type_named(std::string_view name) noexcept {
+  return name == "f16" ? KvType::f16 : KvType::f32;
+}
+
 void SessionArguments::add_to(CLI::App& app) {
   app.add_option(
          "-c,--ctx", context,
@@ -98,9 +108,7 @@ void SessionArguments::add_to(CLI::App& app) {
                      kDefaultContextLimit))
       ->type_name("N")
       ->check(whole_number(0, kMaxInt));
-  app.add_option("--kv-type", kv_type, "Key/value cache in f32 (default) or f16")
-      ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  add_kv_type_option(app, kv_type);
 }
 
 SessionOptions SessionArguments::resolve(const ModelInfo& model, std::size_t slots) const {
@@ -108,7 +116,7 @@ SessionOptions SessionArguments::resolve(const ModelInfo& model, std::size_t slo
   options.context = context != 0 ? context : std::min(model.context, kDefaultContextLimit);
   options.slots = slots;
   options.max_batch = std::max(options.max_batch, slots);
-  options.kv_type = kv_type == "f16" ? KvType::f16 : KvType::f32;
+  options.kv_type = kv_type_named(kv_type);
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "lockstep/lockstep.h"
 #include "runtime/sampler.h"
@@ -32,6 +33,10 @@ struct SamplingArguments {
   // Throws Error(usage) for values outside their range.
   void check() const { params.check(); }
 };
+
+// Adds --kv-type; the name is one of those that kv_type_named() knows.
+void add_kv_type_option(CLI::App& app, std::string& name);
+KvType kv_type_named(std::string_view name) noexcept;
 
 struct SessionArguments {
   std::size_t context = 0;

@@ -40,4 +40,12 @@ void require_replaceable(const std::string& path) {
   require_folder(path);
 }
 
+void require_output(const std::string& path, bool force) {
+  if (force) {
+    require_replaceable(path);
+  } else {
+    require_creatable(path);
+  }
+}
+
 }  // namespace lockstep::cli

@@ -9,5 +9,7 @@ namespace lockstep::cli {
 void require_creatable(const std::string& path);
 // The same, but an ordinary file may be there and will be replaced: never a folder or a device.
 void require_replaceable(const std::string& path);
+// The one or the other: `force` is the user's --force.
+void require_output(const std::string& path, bool force);
 
 }  // namespace lockstep::cli

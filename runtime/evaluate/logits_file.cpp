@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lockstep/error.h"
+#include "runtime/file_window.h"
 #include "runtime/printable.h"
 
 namespace lockstep::evaluate {
@@ -85,7 +86,7 @@ void LogitsReader::read_header() {
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   std::array<std::byte, kHeaderBytes> head{};
   if (file_bytes < head.size()) refuse("is too short for a file of saved logits");
-  read_at(0, head);
+  read_fully(descriptor_, 0, head, path_);
   if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
     refuse("is no file of saved logits; make one with perplexity --save-logits");
   }
@@ -110,7 +111,7 @@ void LogitsReader::read_header() {
            " tokens, vocabulary " + std::to_string(header_.vocabulary) + "); it is damaged");
   }
   tokens_.resize(header_.chunks * header_.context);
-  read_at(kHeaderBytes, std::as_writable_bytes(std::span(tokens_)));
+  read_fully(descriptor_, kHeaderBytes, std::as_writable_bytes(std::span(tokens_)), path_);
   for (const TokenId token : tokens_) {
     if (token < 0 || static_cast<std::size_t>(token) >= header_.vocabulary) {
       refuse("holds token " + std::to_string(token) + ", which is not in its vocabulary of " +
@@ -122,9 +123,9 @@ void LogitsReader::read_header() {
 
 void LogitsReader::read_nll(std::uint64_t offset) {
   std::array<char, kNllMagic.size()> magic{};
-  read_at(offset, std::as_writable_bytes(std::span(magic)));
+  read_fully(descriptor_, offset, std::as_writable_bytes(std::span(magic)), path_);
   nll_.resize(header_.chunks * header_.scored_per_chunk());
-  read_at(offset + magic.size(), std::as_writable_bytes(std::span(nll_)));
+  read_fully(descriptor_, offset + magic.size(), std::as_writable_bytes(std::span(nll_)), path_);
   for (const double value : nll_) {
     if (magic != kNllMagic || !std::isfinite(value)) refuse("is damaged at its end");
   }
@@ -136,26 +137,11 @@ void LogitsReader::refuse(const std::string& what) const {
   throw Error(ErrorCode::bad_input, printable(path_.string(), 4096) + ": " + what);
 }
 
-void LogitsReader::read_at(std::uint64_t offset, std::span<std::byte> into) const {
-  while (!into.empty()) {
-    const ssize_t got = ::pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      throw Error(ErrorCode::io, printable(path_.string(), 4096) + ": reading failed at byte " +
-                                     std::to_string(offset) + ": " +
-                                     (got == 0 ? "the file became shorter"
-                                               : std::generic_category().message(errno)));
-    }
-    into = into.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-}
-
 void LogitsReader::read(std::size_t chunk, std::size_t position,
                         std::span<std::uint16_t> into) const {
   const std::uint64_t row = std::uint64_t{chunk} * header_.scored_per_chunk() + position;
-  read_at(data_offset_ + row * header_.row_fields() * sizeof(std::uint16_t),
-          std::as_writable_bytes(into));
+  read_fully(descriptor_, data_offset_ + row * header_.row_fields() * sizeof(std::uint16_t),
+             std::as_writable_bytes(into), path_);
 }
 
 }  // namespace lockstep::evaluate

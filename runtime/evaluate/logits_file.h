@@ -76,7 +76,6 @@ class LogitsReader {
  private:
   void read_header();
   void read_nll(std::uint64_t offset);
-  void read_at(std::uint64_t offset, std::span<std::byte> into) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
   std::filesystem::path path_;

@@ -34,23 +34,24 @@ TokenScorer::Normalizer TokenScorer::normalize(std::span<const float> logits) no
   return result;
 }
 
-TokenScore TokenScorer::score(std::span<const float> logits, std::size_t token) noexcept {
-  const Normalizer normalizer = normalize(logits);
+TokenScore TokenScorer::score_of(const Normalizer& normalizer, float logit) noexcept {
   TokenScore score;
-  score.nll = double{normalizer.max} + normalizer.log_sum - double{logits[token]};
+  score.nll = normalizer.log_total() - double{logit};
   score.is_finite = std::isfinite(normalizer.log_sum) && std::isfinite(score.nll);
   return score;
+}
+
+TokenScore TokenScorer::score(std::span<const float> logits, std::size_t token) noexcept {
+  return score_of(normalize(logits), logits[token]);
 }
 
 TokenScore TokenScorer::score(std::span<const float> logits, std::size_t token,
                               const PackedLogProbs& base, double base_nll) noexcept {
   const Normalizer normalizer = normalize(logits);
-  const double log_total = double{normalizer.max} + normalizer.log_sum;
-  TokenScore score;
-  score.nll = log_total - double{logits[token]};
+  const double log_total = normalizer.log_total();
+  TokenScore score = score_of(normalizer, logits[token]);
   score.base_nll = std::isnan(base_nll) ? -double{base.at(token)} : base_nll;
   score.p_difference = std::exp(-score.nll) - std::exp(-score.base_nll);
-  score.is_finite = std::isfinite(normalizer.log_sum) && std::isfinite(score.nll);
 
   for (std::size_t i = 0; i < logits.size(); ++i) scratch_[i] = base.at(i);
   kernels_.exp(scratch_.data(), scratch_.data(), scratch_.size());
@@ -68,10 +69,7 @@ TokenScore TokenScorer::score(std::span<const float> logits, std::size_t token,
 TokenScore TokenScorer::score_and_pack(std::span<const float> logits, std::size_t token,
                                        PackedLogProbs& packed) noexcept {
   const Normalizer normalizer = normalize(logits);
-  TokenScore score;
-  score.nll = double{normalizer.max} + normalizer.log_sum - double{logits[token]};
-  score.is_finite = std::isfinite(normalizer.log_sum) && std::isfinite(score.nll);
-
+  const TokenScore score = score_of(normalizer, logits[token]);
   if (!score.is_finite) {  // nothing that 16 bits could hold
     packed.step = packed.lowest = 0;
     std::fill(packed.codes.begin(), packed.codes.end(), std::uint16_t{0});

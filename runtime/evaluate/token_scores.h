@@ -54,8 +54,11 @@ class TokenScorer {
     float max = 0;        // largest logit
     std::size_t top = 0;  // its index, the first if several tie
     double log_sum = 0;   // ln sum exp(logit - max)
+
+    double log_total() const noexcept { return double{max} + log_sum; }
   };
   Normalizer normalize(std::span<const float> logits) noexcept;
+  static TokenScore score_of(const Normalizer& normalizer, float logit) noexcept;
 
   const quant::RowKernels& kernels_;
   std::vector<float> scratch_;  // [vocabulary]

@@ -178,13 +178,14 @@ class FileQuantizer {
     const quant::FormatTraits& target = *planned.target;
     const std::uint64_t columns = tensor.dims[0];
     const std::uint64_t row_bytes = quant::bytes_of(target.format, columns);
+    const RowEncoder encoder = codec_.encoder(target);
     std::vector<std::byte> side = learn_side(planned);
     pass(tensor, [&](const Rows& rows, Staging& staging) {
       staging.target.resize(rows.count * row_bytes);
       for (std::size_t i = 0; i < rows.count; ++i) {
-        codec_.encode(target, side.data(), rows.values.data() + i * columns,
-                      importance_of(planned, rows.first + i), staging.target.data() + i * row_bytes,
-                      columns);
+        encoder(side.data(), rows.values.data() + i * columns,
+                importance_of(planned, rows.first + i), staging.target.data() + i * row_bytes,
+                columns);
       }
       check_encoded(planned, rows.first, staging);
       out_.write_at(offset + rows.first * row_bytes, staging.target);
@@ -265,7 +266,7 @@ class FileQuantizer {
 void require_encoders(const FilePlan& plan, const RowCodec& codec) {
   for (const PlannedTensor& tensor : plan.tensors) {
     const quant::FormatTraits& target = *tensor.target;
-    if (tensor.is_copy() || codec.can_encode(target)) continue;
+    if (tensor.is_copy() || codec.encoder(target)) continue;
     throw Error(ErrorCode::usage, "tensor \"" + printable(tensor.source->name) + "\" would be " +
                                       std::string(target.name) +
                                       ", which this version can read but not write");

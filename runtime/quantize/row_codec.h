@@ -13,6 +13,19 @@
 
 namespace lockstep::quantize {
 
+// Encodes rows in one format: with side data where it has them, else without.
+struct RowEncoder {
+  quant::Encoder plain = nullptr;
+  quant::SideEncoder learned = nullptr;
+
+  explicit operator bool() const noexcept { return plain != nullptr || learned != nullptr; }
+  void operator()(const std::byte* side, const float* values, const float* importance,
+                  std::byte* blocks, std::size_t n) const noexcept {
+    if (learned != nullptr) return learned(side, values, importance, blocks, n);
+    plain(values, importance, blocks, n);
+  }
+};
+
 class RowCodec {
  public:
   explicit RowCodec(quant::Isa isa) : isa_(isa), rows_(&quant::row_kernels(isa)) {}
@@ -30,18 +43,10 @@ class RowCodec {
     }
   }
 
-  bool can_encode(const quant::FormatTraits& format) const noexcept {
-    return quant::find_encoder(format.format, isa_) != nullptr || format.side != nullptr;
-  }
-
-  // One row of n values in a format that can be encoded.
-  void encode(const quant::FormatTraits& format, const std::byte* side, const float* values,
-              const float* importance, std::byte* blocks, std::size_t n) const noexcept {
-    if (format.side != nullptr) {
-      quant::find_side_encoder(format.format, isa_)(side, values, importance, blocks, n);
-    } else {
-      quant::find_encoder(format.format, isa_)(values, importance, blocks, n);
-    }
+  // Empty where the format cannot be written.
+  RowEncoder encoder(const quant::FormatTraits& format) const noexcept {
+    return {quant::find_encoder(format.format, isa_),
+            quant::find_side_encoder(format.format, isa_)};
   }
 
   quant::Isa isa() const noexcept { return isa_; }
