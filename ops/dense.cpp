@@ -98,7 +98,8 @@ std::span<const MatmulKernel> dense_kernels() noexcept { return list(); }
 const MatmulKernel* find_kernel(Format format, Isa isa) noexcept {
   const MatmulKernel* best = nullptr;
   for (const MatmulKernel& kernel : list()) {
-    if (kernel.format == format && kernel.isa <= isa && (!best || kernel.isa > best->isa)) {
+    if (kernel.format == format && quant::includes(isa, kernel.isa) &&
+        (!best || kernel.isa > best->isa)) {
       best = &kernel;
     }
   }

@@ -2,9 +2,13 @@
 // exist: loading, tests, fuzzers and benches all iterate over all_matmul_kernels().
 #include <array>
 #include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
 
 #include "quant/encode.h"
 #include "quant/kernels.h"
+#include "quant/packing.h"
 #include "quant/q4x.h"
 #include "quant/scalar/kernels.h"
 #if defined(LOCKSTEP_HAS_AVX2)
@@ -14,39 +18,89 @@
 #include "quant/formats/q5_0.h"
 #include "quant/formats/q5_1.h"
 #include "quant/formats/q8_0.h"
-#include "quant/packing.h"
 #endif
 
 namespace lockstep::quant {
 namespace {
 
-#if defined(LOCKSTEP_HAS_AVX2)
-// A kernel on the file's own rows.
+// What packing.h lays out, and where each instruction set has its kernel for it.
+struct PanelFormat {
+  Format format;
+  std::size_t (*panel_bytes)(std::size_t k) noexcept;
+  PackRows* pack;
+  MatmulRun* PanelRuns::*run;
+};
+
 template <Format kFormat>
-constexpr MatmulKernel row_kernel(std::string_view name, Isa isa,
-                                  void (*run)(const MatmulCall&) noexcept) {
+constexpr PanelFormat panel_format(PackRows* pack, MatmulRun* PanelRuns::*run) {
+  return {kFormat, panel_bytes<kFormat>, pack, run};
+}
+
+constexpr PanelFormat kPanelFormats[] = {
+    panel_format<Format::q4_0>(pack_q4_0, &PanelRuns::q4_0),
+    panel_format<Format::q4_1>(pack_q4_1, &PanelRuns::q4_1),
+    panel_format<Format::q5_0>(pack_q5_0, &PanelRuns::q5_0),
+    panel_format<Format::q5_1>(pack_q5_1, &PanelRuns::q5_1),
+    panel_format<Format::q8_0>(pack_q8_0, &PanelRuns::q8_0),
+    panel_format<Format::q2_k>(pack_q2_k, &PanelRuns::q2_k),
+    panel_format<Format::q3_k>(pack_q3_k, &PanelRuns::q3_k),
+    panel_format<Format::q4_k>(pack_q4_k, &PanelRuns::q4_k),
+    panel_format<Format::q5_k>(pack_q5_k, &PanelRuns::q5_k),
+    panel_format<Format::q6_k>(pack_q6_k, &PanelRuns::q6_k),
+    panel_format<Format::iq4_nl>(pack_iq4_nl, &PanelRuns::iq4_nl),
+    panel_format<Format::iq4_xs>(pack_iq4_xs, &PanelRuns::iq4_xs),
+    panel_format<Format::mxfp4>(pack_mxfp4, &PanelRuns::mxfp4),
+    panel_format<Format::nvfp4>(pack_nvfp4, &PanelRuns::nvfp4),
+    panel_format<Format::q4x>(pack_q4x, &PanelRuns::q4x),
+};
+
+// A kernel on the file's own rows.
+struct RowRun {
+  Format format;
+  std::size_t (*row_bytes)(std::size_t k) noexcept;
+  PackRows* copy;
+  MatmulRun* run;
+};
+
+template <Format kFormat>
+constexpr RowRun row_run(MatmulRun* run) {
   constexpr auto row_bytes = [](std::size_t k) noexcept { return bytes_of(kFormat, k); };
   constexpr auto copy = [](const std::byte* file_rows, std::size_t rows, std::size_t k,
                            std::byte* panel) noexcept {
     std::memcpy(panel, file_rows, rows * bytes_of(kFormat, k));
   };
-  return {name, kFormat, isa, 1, row_bytes, copy, run};
+  return {kFormat, row_bytes, copy, run};
 }
 
-constexpr MatmulKernel kAvx2RowKernels[] = {
-    row_kernel<Format::iq1_s>("iq1_s/avx2/r1", Isa::avx2, avx2::run_iq1_s),
-    row_kernel<Format::iq1_m>("iq1_m/avx2/r1", Isa::avx2, avx2::run_iq1_m),
-    row_kernel<Format::iq2_xxs>("iq2_xxs/avx2/r1", Isa::avx2, avx2::run_iq2_xxs),
-    row_kernel<Format::iq2_xs>("iq2_xs/avx2/r1", Isa::avx2, avx2::run_iq2_xs),
-    row_kernel<Format::iq2_s>("iq2_s/avx2/r1", Isa::avx2, avx2::run_iq2_s),
-    row_kernel<Format::iq3_xxs>("iq3_xxs/avx2/r1", Isa::avx2, avx2::run_iq3_xxs),
-    row_kernel<Format::iq3_s>("iq3_s/avx2/r1", Isa::avx2, avx2::run_iq3_s),
-    row_kernel<Format::tq1_0>("tq1_0/avx2/r1", Isa::avx2, avx2::run_tq1_0),
-    row_kernel<Format::tq2_0>("tq2_0/avx2/r1", Isa::avx2, avx2::run_tq2_0),
+// What an instruction set brings; its parts may be empty or null where a set that it includes
+// serves.
+struct IsaKernels {
+  Isa isa;
+  const PanelRuns* panels = nullptr;
+  std::span<const RowRun> rows{};
+  const RowKernels* row_kernels = nullptr;
 };
-#else
-constexpr std::array<MatmulKernel, 0> kAvx2RowKernels;
+
+#if defined(LOCKSTEP_HAS_AVX2)
+constexpr RowRun kAvx2Rows[] = {
+    row_run<Format::iq1_s>(avx2::run_iq1_s),     row_run<Format::iq1_m>(avx2::run_iq1_m),
+    row_run<Format::iq2_xxs>(avx2::run_iq2_xxs), row_run<Format::iq2_xs>(avx2::run_iq2_xs),
+    row_run<Format::iq2_s>(avx2::run_iq2_s),     row_run<Format::iq3_xxs>(avx2::run_iq3_xxs),
+    row_run<Format::iq3_s>(avx2::run_iq3_s),     row_run<Format::tq1_0>(avx2::run_tq1_0),
+    row_run<Format::tq2_0>(avx2::run_tq2_0),
+};
 #endif
+
+// In ascending order of preference.
+constexpr IsaKernels kIsaKernels[] = {
+    {.isa = Isa::scalar, .row_kernels = &scalar::kRowKernels},
+#if defined(LOCKSTEP_HAS_AVX2)
+    {.isa = Isa::avx2,
+     .panels = &avx2::kPanelRuns,
+     .rows = kAvx2Rows,
+     .row_kernels = &avx2::kRowKernels},
+#endif
+};
 
 constexpr std::size_t kPartAlign = 64;  // a cache line
 
@@ -60,31 +114,6 @@ struct EncoderOf {
 };
 
 #if defined(LOCKSTEP_HAS_AVX2)
-// A kernel on panels of 8 rows. The packed bytes follow from the format alone.
-template <Format kFormat>
-constexpr MatmulKernel panel_kernel(std::string_view name, Isa isa, PackRows* pack,
-                                    void (*run)(const MatmulCall&) noexcept) {
-  return {name, kFormat, isa, kPanelRows, panel_bytes<kFormat>, pack, run};
-}
-
-constexpr MatmulKernel kAvx2Kernels[] = {
-    panel_kernel<Format::q4_0>("q4_0/avx2/r8", Isa::avx2, pack_q4_0, avx2::run_q4_0),
-    panel_kernel<Format::q4_1>("q4_1/avx2/r8", Isa::avx2, pack_q4_1, avx2::run_q4_1),
-    panel_kernel<Format::q5_0>("q5_0/avx2/r8", Isa::avx2, pack_q5_0, avx2::run_q5_0),
-    panel_kernel<Format::q5_1>("q5_1/avx2/r8", Isa::avx2, pack_q5_1, avx2::run_q5_1),
-    panel_kernel<Format::q8_0>("q8_0/avx2/r8", Isa::avx2, pack_q8_0, avx2::run_q8_0),
-    panel_kernel<Format::q2_k>("q2_k/avx2/r8", Isa::avx2, pack_q2_k, avx2::run_q2_k),
-    panel_kernel<Format::q3_k>("q3_k/avx2/r8", Isa::avx2, pack_q3_k, avx2::run_q3_k),
-    panel_kernel<Format::q4_k>("q4_k/avx2/r8", Isa::avx2, pack_q4_k, avx2::run_q4_k),
-    panel_kernel<Format::q5_k>("q5_k/avx2/r8", Isa::avx2, pack_q5_k, avx2::run_q5_k),
-    panel_kernel<Format::q6_k>("q6_k/avx2/r8", Isa::avx2, pack_q6_k, avx2::run_q6_k),
-    panel_kernel<Format::iq4_nl>("iq4_nl/avx2/r8", Isa::avx2, pack_iq4_nl, avx2::run_iq4_nl),
-    panel_kernel<Format::iq4_xs>("iq4_xs/avx2/r8", Isa::avx2, pack_iq4_xs, avx2::run_iq4_xs),
-    panel_kernel<Format::mxfp4>("mxfp4/avx2/r8", Isa::avx2, pack_mxfp4, avx2::run_mxfp4),
-    panel_kernel<Format::nvfp4>("nvfp4/avx2/r8", Isa::avx2, pack_nvfp4, avx2::run_nvfp4),
-    panel_kernel<Format::q4x>("q4x/avx2/r8", Isa::avx2, pack_q4x, avx2::run_q4x),
-};
-
 template <Encoder SearchingEncoders::*kSearching, auto kSimple = nullptr>
 constexpr Encoder kAvx2 = encode_with<avx2::kEncoders, kSearching, kSimple>;
 
@@ -107,22 +136,43 @@ constexpr EncoderOf kAvx2Encoders[] = {
     {Format::q8_0, kAvx2<&Searching::q8_0, q8_0::encode>},
 };
 #else
-constexpr std::array<MatmulKernel, 0> kAvx2Kernels;
 constexpr std::array<EncoderOf, 0> kAvx2Encoders;
 #endif
 
 // Filled once, on first use: the scalar part depends on the format table.
-struct KernelList {
-  std::array<MatmulKernel,
-             scalar::kMaxMatmulKernels + std::size(kAvx2Kernels) + std::size(kAvx2RowKernels)>
-      kernels{};
-  std::size_t count = 0;
-
-  KernelList() noexcept {
-    count = scalar::matmul_kernels({kernels.data(), scalar::kMaxMatmulKernels});
-    for (const MatmulKernel& kernel : kAvx2Kernels) kernels[count++] = kernel;
-    for (const MatmulKernel& kernel : kAvx2RowKernels) kernels[count++] = kernel;
+class KernelList {
+ public:
+  KernelList() {
+    kernels_.resize(scalar::kMaxMatmulKernels);
+    kernels_.resize(scalar::matmul_kernels(kernels_));
+    for (const IsaKernels& isa : kIsaKernels) {
+      for (const PanelFormat& panel : kPanelFormats) {
+        MatmulRun* const run = isa.panels == nullptr ? nullptr : isa.panels->*panel.run;
+        if (run != nullptr)
+          add(panel.format, isa.isa, kPanelRows, panel.panel_bytes, panel.pack, run);
+      }
+      for (const RowRun& row : isa.rows)
+        add(row.format, isa.isa, 1, row.row_bytes, row.copy, row.run);
+    }
   }
+
+  std::span<const MatmulKernel> kernels() const noexcept { return kernels_; }
+
+ private:
+  // Named like "q4_0/avx2/r8".
+  void add(Format format, Isa isa, std::size_t panel_rows,
+           std::size_t (*bytes)(std::size_t) noexcept, PackRows* pack, MatmulRun* run) {
+    std::string& name = names_.emplace_back(traits(format).name);
+    for (char& c : name) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    name.append("/").append(name_of(isa)).append("/r").append(std::to_string(panel_rows));
+    kernels_.push_back(
+        {name, format, isa, static_cast<std::uint32_t>(panel_rows), bytes, pack, run});
+  }
+
+  std::deque<std::string> names_;  // elements stay where they are
+  std::vector<MatmulKernel> kernels_;
 };
 
 }  // namespace
@@ -144,20 +194,20 @@ ActivationRow ActivationLayout::row(const std::byte* base) const noexcept {
 
 std::span<const MatmulKernel> all_matmul_kernels() noexcept {
   static const KernelList list;
-  return {list.kernels.data(), list.count};
+  return list.kernels();
 }
 
 const MatmulKernel* find_matmul(Format format, Isa isa) noexcept {
   const MatmulKernel* best = nullptr;
   for (const MatmulKernel& kernel : all_matmul_kernels()) {
-    if (kernel.format != format || kernel.isa > isa) continue;
+    if (kernel.format != format || !includes(isa, kernel.isa)) continue;
     if (best == nullptr || kernel.isa > best->isa) best = &kernel;
   }
   return best;
 }
 
 Encoder find_encoder(Format format, Isa isa) noexcept {
-  if (isa >= Isa::avx2) {
+  if (includes(isa, Isa::avx2)) {
     for (const EncoderOf& encoder : kAvx2Encoders) {
       if (encoder.format == format) return encoder.encode;
     }
@@ -176,11 +226,11 @@ SideEncoder find_side_encoder(Format format, Isa isa) noexcept {
 }
 
 const RowKernels& row_kernels(Isa isa) noexcept {
-#if defined(LOCKSTEP_HAS_AVX2)
-  if (isa == Isa::avx2) return avx2::kRowKernels;
-#endif
-  (void)isa;
-  return scalar::kRowKernels;
+  const RowKernels* best = nullptr;
+  for (const IsaKernels& part : kIsaKernels) {
+    if (part.row_kernels != nullptr && includes(isa, part.isa)) best = part.row_kernels;
+  }
+  return *best;
 }
 
 }  // namespace lockstep::quant

@@ -4,6 +4,12 @@
 # be the copy that the linker keeps for everybody.
 set(LOCKSTEP_ISA_FLAGS_scalar "")
 set(LOCKSTEP_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(LOCKSTEP_ISA_FLAGS_avxvnni ${LOCKSTEP_ISA_FLAGS_avx2} -mavxvnni)
+set(LOCKSTEP_ISA_FLAGS_avx512 ${LOCKSTEP_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
+    -mavx512vnni)
+set(LOCKSTEP_ISA_FLAGS_neon "")
+set(LOCKSTEP_ISA_FLAGS_dotprod -march=armv8.2-a+dotprod)
+set(LOCKSTEP_ISA_FLAGS_i8mm -march=armv8.2-a+dotprod+i8mm)
 
 set(LOCKSTEP_ISAS scalar)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")

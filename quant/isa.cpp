@@ -1,11 +1,13 @@
 // Instruction sets: what was built, what runs here, and which one is taken. Knows the processor
-// only through cpuid; on machines other than x86-64 scalar is what there is.
+// only through cpuid and, on ARM, through what the kernel says of it.
 #include "quant/isa.h"
 
 #include <stdexcept>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace lockstep::quant {
@@ -23,6 +25,25 @@ bool can_run_avx2() noexcept {
   unsigned d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
+
+// On top of AVX2. The bit is EAX[4] of leaf 7, subleaf 1; the state it needs is that of AVX2.
+bool can_run_avxvnni() noexcept {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
+
+bool can_run_avx512() noexcept {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+#elif defined(__aarch64__)
+// Bits of the auxiliary vector, from the Linux ABI: HWCAP_ASIMDDP and HWCAP2_I8MM.
+bool can_run_dotprod() noexcept { return (getauxval(AT_HWCAP) & 1ul << 20) != 0; }
+bool can_run_i8mm() noexcept { return (getauxval(AT_HWCAP2) & 1ul << 13) != 0; }
 #endif
 
 std::string names_in(IsaSet set) {
@@ -43,6 +64,16 @@ std::string_view name_of(Isa isa) noexcept {
       return "scalar";
     case Isa::avx2:
       return "avx2";
+    case Isa::avxvnni:
+      return "avxvnni";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::neon:
+      return "neon";
+    case Isa::dotprod:
+      return "dotprod";
+    case Isa::i8mm:
+      return "i8mm";
   }
   return "?";
 }
@@ -52,13 +83,38 @@ IsaSet built_isas() noexcept {
 #if defined(LOCKSTEP_HAS_AVX2)
   set.add(Isa::avx2);
 #endif
+#if defined(LOCKSTEP_HAS_AVXVNNI)
+  set.add(Isa::avxvnni);
+#endif
+#if defined(LOCKSTEP_HAS_AVX512)
+  set.add(Isa::avx512);
+#endif
+#if defined(LOCKSTEP_HAS_NEON)
+  set.add(Isa::neon);
+#endif
+#if defined(LOCKSTEP_HAS_DOTPROD)
+  set.add(Isa::dotprod);
+#endif
+#if defined(LOCKSTEP_HAS_I8MM)
+  set.add(Isa::i8mm);
+#endif
   return set;
 }
 
 IsaSet detect_isas() noexcept {
   IsaSet set;
 #if defined(__x86_64__)
-  if (can_run_avx2()) set.add(Isa::avx2);
+  if (can_run_avx2()) {
+    set.add(Isa::avx2);
+    if (can_run_avxvnni()) set.add(Isa::avxvnni);
+    if (can_run_avx512()) set.add(Isa::avx512);
+  }
+#elif defined(__aarch64__)
+  set.add(Isa::neon);
+  if (can_run_dotprod()) {
+    set.add(Isa::dotprod);
+    if (can_run_i8mm()) set.add(Isa::i8mm);
+  }
 #endif
   return set;
 }

@@ -12,12 +12,33 @@
 
 namespace lockstep::quant {
 
-// In ascending order of preference.
-enum class Isa : std::uint8_t { scalar, avx2 };
+// In ascending order of preference. avx2 has FMA and F16C with it; avx512 is F, BW, DQ, VL and
+// VNNI; neon is what every 64-bit ARM has, dotprod and i8mm are its extensions FEAT_DotProd and
+// FEAT_I8MM.
+enum class Isa : std::uint8_t { scalar, avx2, avxvnni, avx512, neon, dotprod, i8mm };
 
-inline constexpr Isa kAllIsas[] = {Isa::scalar, Isa::avx2};
+inline constexpr Isa kAllIsas[] = {Isa::scalar, Isa::avx2,    Isa::avxvnni, Isa::avx512,
+                                   Isa::neon,   Isa::dotprod, Isa::i8mm};
 
 std::string_view name_of(Isa isa) noexcept;
+
+// Whether every processor that runs `isa` runs code made for `part` too. Code is looked up with
+// this, so that a set need not have a kernel for everything: avx512 falls back on avx2, but not on
+// avxvnni, which some processors with AVX-512 lack.
+constexpr bool includes(Isa isa, Isa part) noexcept {
+  if (part == Isa::scalar || part == isa) return true;
+  switch (isa) {
+    case Isa::avxvnni:
+    case Isa::avx512:
+      return part == Isa::avx2;
+    case Isa::i8mm:
+      return part == Isa::dotprod || part == Isa::neon;
+    case Isa::dotprod:
+      return part == Isa::neon;
+    default:
+      return false;
+  }
+}
 
 class IsaSet {
  public:

@@ -41,6 +41,8 @@ struct MatmulCall {
   const std::byte* side = nullptr;  // the tensor's side data, where the format has it
 };
 
+using MatmulRun = void(const MatmulCall& call) noexcept;
+
 struct MatmulKernel {
   std::string_view name;  // "q4_0/avx2/r8"
   Format format;
@@ -52,13 +54,33 @@ struct MatmulKernel {
   // weights.
   void (*pack)(const std::byte* file_rows, std::size_t rows, std::size_t k,
                std::byte* panel) noexcept;
-  void (*run)(const MatmulCall& call) noexcept;
+  MatmulRun* run;
+};
+
+// The kernels of one instruction set on the 8-row panels of packing.h, by format; null where it has
+// none and a set that it includes serves.
+struct PanelRuns {
+  MatmulRun* q4_0 = nullptr;
+  MatmulRun* q4_1 = nullptr;
+  MatmulRun* q5_0 = nullptr;
+  MatmulRun* q5_1 = nullptr;
+  MatmulRun* q8_0 = nullptr;
+  MatmulRun* q2_k = nullptr;
+  MatmulRun* q3_k = nullptr;
+  MatmulRun* q4_k = nullptr;
+  MatmulRun* q5_k = nullptr;
+  MatmulRun* q6_k = nullptr;
+  MatmulRun* iq4_nl = nullptr;
+  MatmulRun* iq4_xs = nullptr;
+  MatmulRun* mxfp4 = nullptr;
+  MatmulRun* nvfp4 = nullptr;
+  MatmulRun* q4x = nullptr;
 };
 
 // Every kernel built into this binary, whatever this processor can run.
 std::span<const MatmulKernel> all_matmul_kernels() noexcept;
 
-// The kernel for `format` that uses the best instruction set not above `isa`; null for dense
+// The kernel for `format` that uses the best instruction set that `isa` includes; null for dense
 // formats.
 const MatmulKernel* find_matmul(Format format, Isa isa) noexcept;
 

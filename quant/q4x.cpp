@@ -21,7 +21,7 @@ using BookSet = std::array<Book, kBooks>;
 
 Search find_search(Isa isa) noexcept {
 #if defined(LOCKSTEP_HAS_AVX2)
-  if (isa >= Isa::avx2) return search_avx2;
+  if (includes(isa, Isa::avx2)) return search_avx2;
 #endif
   (void)isa;
   return search_scalar;
@@ -247,7 +247,7 @@ void encode_avx2(const std::byte* side, const float* values, const float* import
 
 SideEncoder find_encoder(Isa isa) noexcept {
 #if defined(LOCKSTEP_HAS_AVX2)
-  if (isa >= Isa::avx2) return encode_avx2;
+  if (includes(isa, Isa::avx2)) return encode_avx2;
 #endif
   (void)isa;
   return encode_scalar;

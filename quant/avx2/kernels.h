@@ -9,32 +9,31 @@ namespace lockstep::quant::avx2 {
 extern const RowKernels kRowKernels;
 extern const SearchingEncoders kEncoders;
 
-// As MatmulKernel::run, on the 8-row panels of packing.h.
-void run_q4_0(const MatmulCall& call) noexcept;
-void run_q4_1(const MatmulCall& call) noexcept;
-void run_q5_0(const MatmulCall& call) noexcept;
-void run_q5_1(const MatmulCall& call) noexcept;
-void run_q8_0(const MatmulCall& call) noexcept;
-void run_q2_k(const MatmulCall& call) noexcept;
-void run_q3_k(const MatmulCall& call) noexcept;
-void run_q4_k(const MatmulCall& call) noexcept;
-void run_q5_k(const MatmulCall& call) noexcept;
-void run_q6_k(const MatmulCall& call) noexcept;
-void run_iq4_nl(const MatmulCall& call) noexcept;
-void run_iq4_xs(const MatmulCall& call) noexcept;
-void run_mxfp4(const MatmulCall& call) noexcept;
-void run_nvfp4(const MatmulCall& call) noexcept;
-void run_q4x(const MatmulCall& call) noexcept;
+// On the 8-row panels of packing.h.
+MatmulRun run_q4_0, run_q4_1, run_q5_0, run_q5_1, run_q8_0;
+MatmulRun run_q2_k, run_q3_k, run_q4_k, run_q5_k, run_q6_k;
+MatmulRun run_iq4_nl, run_iq4_xs, run_mxfp4, run_nvfp4, run_q4x;
 
-// The same on rows as the file has them, panels of one.
-void run_iq1_s(const MatmulCall& call) noexcept;
-void run_iq1_m(const MatmulCall& call) noexcept;
-void run_iq2_xxs(const MatmulCall& call) noexcept;
-void run_iq2_xs(const MatmulCall& call) noexcept;
-void run_iq2_s(const MatmulCall& call) noexcept;
-void run_iq3_xxs(const MatmulCall& call) noexcept;
-void run_iq3_s(const MatmulCall& call) noexcept;
-void run_tq1_0(const MatmulCall& call) noexcept;
-void run_tq2_0(const MatmulCall& call) noexcept;
+inline constexpr PanelRuns kPanelRuns{
+    .q4_0 = run_q4_0,
+    .q4_1 = run_q4_1,
+    .q5_0 = run_q5_0,
+    .q5_1 = run_q5_1,
+    .q8_0 = run_q8_0,
+    .q2_k = run_q2_k,
+    .q3_k = run_q3_k,
+    .q4_k = run_q4_k,
+    .q5_k = run_q5_k,
+    .q6_k = run_q6_k,
+    .iq4_nl = run_iq4_nl,
+    .iq4_xs = run_iq4_xs,
+    .mxfp4 = run_mxfp4,
+    .nvfp4 = run_nvfp4,
+    .q4x = run_q4x,
+};
+
+// On rows as the file has them, panels of one.
+MatmulRun run_iq1_s, run_iq1_m, run_iq2_xxs, run_iq2_xs, run_iq2_s, run_iq3_xxs, run_iq3_s;
+MatmulRun run_tq1_0, run_tq2_0;
 
 }  // namespace lockstep::quant::avx2
