@@ -19,6 +19,12 @@
 #include "quant/formats/q5_1.h"
 #include "quant/formats/q8_0.h"
 #endif
+#if defined(LOCKSTEP_HAS_AVXVNNI)
+#include "quant/avxvnni/kernels.h"
+#endif
+#if defined(LOCKSTEP_HAS_AVX512)
+#include "quant/avx512/kernels.h"
+#endif
 
 namespace lockstep::quant {
 namespace {
@@ -99,6 +105,12 @@ constexpr IsaKernels kIsaKernels[] = {
      .panels = &avx2::kPanelRuns,
      .rows = kAvx2Rows,
      .row_kernels = &avx2::kRowKernels},
+#endif
+#if defined(LOCKSTEP_HAS_AVXVNNI)
+    {.isa = Isa::avxvnni, .panels = &avxvnni::kPanelRuns},
+#endif
+#if defined(LOCKSTEP_HAS_AVX512)
+    {.isa = Isa::avx512, .panels = &avx512::kPanelRuns, .row_kernels = &avx512::kRowKernels},
 #endif
 };
 

@@ -7,13 +7,17 @@ set(LOCKSTEP_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(LOCKSTEP_ISA_FLAGS_avxvnni ${LOCKSTEP_ISA_FLAGS_avx2} -mavxvnni)
 set(LOCKSTEP_ISA_FLAGS_avx512 ${LOCKSTEP_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
     -mavx512vnni)
+# The AVX-512 header of g++ 12 makes its undefined values by initializing a variable with itself.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND LOCKSTEP_ISA_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+endif()
 set(LOCKSTEP_ISA_FLAGS_neon "")
 set(LOCKSTEP_ISA_FLAGS_dotprod -march=armv8.2-a+dotprod)
 set(LOCKSTEP_ISA_FLAGS_i8mm -march=armv8.2-a+dotprod+i8mm)
 
 set(LOCKSTEP_ISAS scalar)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  list(APPEND LOCKSTEP_ISAS avx2)
+  list(APPEND LOCKSTEP_ISAS avx2 avxvnni avx512)
 endif()
 
 function(lockstep_isa_sources target isa)

@@ -1,0 +1,12 @@
+// Q4X on AVX-512 VNNI.
+#include "quant/avx512/kernels.h"
+#include "quant/avx512/vector.h"
+#include "quant/vnni/q4x.inl.h"
+
+namespace lockstep::quant::avx512 {
+
+void run_q4x(const MatmulCall& call) noexcept {
+  run_panels<Vector>(call, Format::q8_0, TileQ4X<Vector>(call.side));
+}
+
+}  // namespace lockstep::quant::avx512

@@ -1,0 +1,172 @@
+// What the matmul kernels built on vpdpbusd share, written once for AVX-512 VNNI and AVX-VNNI over
+// the class V of vector.h: the walk over tokens and panels, broadcast loads, and the products of
+// one step. vpdpbusd multiplies unsigned bytes by signed ones and adds four products to a 32-bit
+// lane, so weights are used as unsigned bytes moved up by an offset, which the activation sums take
+// off again: sum (w + o) y - o sum y. All integer sums are exact; the order of the float additions
+// is that of vec_dot.
+//
+// A kernel is a class Tile with
+//     static constexpr std::size_t kBlockValues, kBlockBytes;   bytes: of the packed block, 8 rows
+//     template <int N> void compute(panels, blocks, tokens, acc)
+// which computes V::kRows rows times N tokens over all blocks, one lane per output element.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/kernels.h"
+
+#define LOCKSTEP_INLINE inline __attribute__((always_inline))
+
+namespace lockstep::quant {
+namespace {
+
+constexpr std::size_t kPanelOf = 8;  // rows of a panel
+
+// Activations that should stay in the second-level cache while the panels stream by.
+constexpr std::size_t kTokenBlockBytes = 256 * 1024;
+// How far ahead of the one-token loop weights are asked for.
+constexpr std::size_t kPrefetchBytes = 4096;
+
+// The same block of the panels that lie side by side in one register.
+template <class V>
+struct Panels {
+  const std::byte* at[V::kPanels];
+
+  LOCKSTEP_INLINE void advance(std::size_t bytes) noexcept {
+    for (auto& panel : at) panel += bytes;
+  }
+  LOCKSTEP_INLINE void prefetch(std::size_t bytes) const noexcept {
+    for (const std::byte* panel : at) {
+      for (std::size_t i = 0; i < bytes; i += 64) V::prefetch(panel + kPrefetchBytes + i);
+    }
+  }
+};
+
+// Activations of N tokens: where each starts, and the offsets of the parts, the same for all.
+template <class V, int N>
+struct Tokens {
+  const std::byte* base[N];
+  std::size_t sums, scale;
+
+  // Four activations in every 32-bit lane.
+  LOCKSTEP_INLINE typename V::Ints four(int t, std::size_t column) const noexcept {
+    return V::broadcast32(base[t] + column);
+  }
+  // Sixteen in every 128 bits.
+  LOCKSTEP_INLINE typename V::Ints sixteen(int t, std::size_t column) const noexcept {
+    return V::broadcast128(base[t] + column);
+  }
+  // Two neighbouring sums of 16, in every 32-bit lane. i: index of the first, even.
+  LOCKSTEP_INLINE typename V::Ints sum_pair(int t, std::size_t i) const noexcept {
+    return V::broadcast32(base[t] + sums + i * sizeof(std::int16_t));
+  }
+  LOCKSTEP_INLINE typename V::Floats scale_of(int t, std::size_t block) const noexcept {
+    return V::broadcast_float(base[t] + scale + block * sizeof(float));
+  }
+};
+
+// isum[t] += products of four columns.
+template <class V, int N>
+LOCKSTEP_INLINE void dot_step(typename V::Ints weights, const Tokens<V, N>& tokens,
+                              std::size_t column, typename V::Ints (&isum)[N]) noexcept {
+#pragma GCC unroll 8
+  for (int t = 0; t < N; ++t) isum[t] = V::dot(isum[t], weights, tokens.four(t, column));
+}
+
+// isum[t] = pair[0] * (sum of 16 activations) + pair[1] * (sum of the next 16), the pair being the
+// int16 of every lane of `factors`.
+template <class V, int N>
+LOCKSTEP_INLINE void begin_with_sums(typename V::Ints factors, const Tokens<V, N>& tokens,
+                                     std::size_t run, typename V::Ints (&isum)[N]) noexcept {
+#pragma GCC unroll 8
+  for (int t = 0; t < N; ++t) {
+    isum[t] = V::dot16(V::set32(0), tokens.sum_pair(t, 2 * run), factors);
+  }
+}
+
+template <class V, int N>
+LOCKSTEP_INLINE void clear(typename V::Ints (&sums)[N]) noexcept {
+  for (int t = 0; t < N; ++t) sums[t] = V::set32(0);
+}
+template <class V, int N>
+LOCKSTEP_INLINE void clear(typename V::Floats (&sums)[N]) noexcept {
+  for (int t = 0; t < N; ++t) sums[t] = V::set(0.0f);
+}
+
+// acc[t] += d * (scale of token t in activation block `block`) * isum[t]
+template <class V, int N>
+LOCKSTEP_INLINE void add_scaled(typename V::Floats d, const Tokens<V, N>& tokens, std::size_t block,
+                                const typename V::Ints (&isum)[N],
+                                typename V::Floats (&acc)[N]) noexcept {
+#pragma GCC unroll 8
+  for (int t = 0; t < N; ++t) {
+    acc[t] = V::fma(V::mul(d, tokens.scale_of(t, block)), V::to_float(isum[t]), acc[t]);
+  }
+}
+
+template <class V, int N, class Tile>
+LOCKSTEP_INLINE void run_tile(const Tile& tile, const MatmulCall& call,
+                              const ActivationLayout& layout, const Panels<V>& panels,
+                              std::size_t token, float* y, std::size_t rows) noexcept {
+  Tokens<V, N> tokens;
+  tokens.sums = layout.sums;
+  tokens.scale = layout.scale;
+  for (int t = 0; t < N; ++t) {
+    tokens.base[t] =
+        call.activations + (token + static_cast<std::size_t>(t)) * call.activation_stride;
+  }
+  typename V::Floats acc[N];
+  clear<V, N>(acc);
+  tile.template compute<N>(panels, call.k / Tile::kBlockValues, tokens, acc);
+  for (int t = 0; t < N; ++t) {
+    V::store(acc[t], y + static_cast<std::size_t>(t) * call.y_stride, rows);
+  }
+}
+
+// Tokens [begin, end) times one set of panels, the widest tile first.
+template <class V, class Tile>
+void run_tokens(const Tile& tile, const MatmulCall& call, const ActivationLayout& layout,
+                const Panels<V>& panels, std::size_t row, std::size_t begin, std::size_t end,
+                std::size_t rows) noexcept {
+  float* y = call.y + begin * call.y_stride + row;
+  std::size_t t = begin;
+  const auto step = [&](std::size_t tokens) noexcept {
+    t += tokens;
+    y += tokens * call.y_stride;
+  };
+  if constexpr (V::kTileTokens == 8) {
+    for (; t + 8 <= end; step(8)) run_tile<V, 8>(tile, call, layout, panels, t, y, rows);
+  }
+  for (; t + 4 <= end; step(4)) run_tile<V, 4>(tile, call, layout, panels, t, y, rows);
+  for (; t + 2 <= end; step(2)) run_tile<V, 2>(tile, call, layout, panels, t, y, rows);
+  for (; t < end; step(1)) run_tile<V, 1>(tile, call, layout, panels, t, y, rows);
+}
+
+// A block of tokens whose activations fit the cache, times every panel; a panel is read from memory
+// once per block. Where a register takes two panels and one is left over, it takes that one twice.
+template <class V, class Tile>
+void run_panels(const MatmulCall& call, Format activation, const Tile& tile = {}) noexcept {
+  const ActivationLayout layout = ActivationLayout::of(activation, call.k);
+  const std::size_t panel_bytes = call.k / Tile::kBlockValues * Tile::kBlockBytes;
+  constexpr std::size_t kGroup = V::kTileTokens;
+  std::size_t block_tokens = kTokenBlockBytes / (layout.bytes + 1) / kGroup * kGroup;
+  if (block_tokens < 2 * kGroup) block_tokens = 2 * kGroup;
+  for (std::size_t begin = 0; begin < call.tokens; begin += block_tokens) {
+    const std::size_t rest = call.tokens - begin;
+    const std::size_t end = begin + (rest < block_tokens ? rest : block_tokens);
+    const std::byte* panel = call.panels;
+    for (std::size_t row = 0; row < call.rows; row += V::kRows, panel += V::kPanels * panel_bytes) {
+      const std::size_t left = call.rows - row;
+      const std::size_t rows = left < V::kRows ? left : V::kRows;
+      Panels<V> panels;
+      for (std::size_t i = 0; i < V::kPanels; ++i) {
+        panels.at[i] = panel + (i * kPanelOf < rows ? i * panel_bytes : 0);
+      }
+      run_tokens<V>(tile, call, layout, panels, row, begin, end, rows);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::quant
