@@ -7,11 +7,16 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "perf/harness.h"
+#include "runtime/bench/roofs.h"
+#include "runtime/bench/samples.h"
 #include "runtime/fingerprint.h"
 
 namespace lockstep::perf {
 namespace {
+
+using bench::Samples;
+using bench::seconds;
+using bench::StreamRoof;
 
 struct Options {
   std::string model;

@@ -9,6 +9,7 @@
 #include "quant/encode.h"
 #include "quant/kernels.h"
 #include "quant/packing.h"
+#include "quant/peaks.h"
 #include "quant/q4x.h"
 #include "quant/scalar/kernels.h"
 #if defined(LOCKSTEP_HAS_AVX2)
@@ -85,6 +86,7 @@ struct IsaKernels {
   const PanelRuns* panels = nullptr;
   std::span<const RowRun> rows{};
   const RowKernels* row_kernels = nullptr;
+  const PeakLoops* peaks = nullptr;
 };
 
 #if defined(LOCKSTEP_HAS_AVX2)
@@ -99,18 +101,22 @@ constexpr RowRun kAvx2Rows[] = {
 
 // In ascending order of preference.
 constexpr IsaKernels kIsaKernels[] = {
-    {.isa = Isa::scalar, .row_kernels = &scalar::kRowKernels},
+    {.isa = Isa::scalar, .row_kernels = &scalar::kRowKernels, .peaks = &scalar::kPeakLoops},
 #if defined(LOCKSTEP_HAS_AVX2)
     {.isa = Isa::avx2,
      .panels = &avx2::kPanelRuns,
      .rows = kAvx2Rows,
-     .row_kernels = &avx2::kRowKernels},
+     .row_kernels = &avx2::kRowKernels,
+     .peaks = &avx2::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_AVXVNNI)
-    {.isa = Isa::avxvnni, .panels = &avxvnni::kPanelRuns},
+    {.isa = Isa::avxvnni, .panels = &avxvnni::kPanelRuns, .peaks = &avxvnni::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_AVX512)
-    {.isa = Isa::avx512, .panels = &avx512::kPanelRuns, .row_kernels = &avx512::kRowKernels},
+    {.isa = Isa::avx512,
+     .panels = &avx512::kPanelRuns,
+     .row_kernels = &avx512::kRowKernels,
+     .peaks = &avx512::kPeakLoops},
 #endif
 };
 
@@ -243,6 +249,14 @@ const RowKernels& row_kernels(Isa isa) noexcept {
     if (part.row_kernels != nullptr && includes(isa, part.isa)) best = part.row_kernels;
   }
   return *best;
+}
+
+PeakLoops peak_loops(Isa isa) noexcept {
+  PeakLoops best;
+  for (const IsaKernels& part : kIsaKernels) {
+    if (part.peaks != nullptr && includes(isa, part.isa)) best = *part.peaks;
+  }
+  return best;
 }
 
 }  // namespace lockstep::quant

@@ -3,10 +3,12 @@
 
 #include "quant/encode/encoders.h"
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 
 namespace lockstep::quant::avx2 {
 
 extern const RowKernels kRowKernels;
+extern const PeakLoops kPeakLoops;
 extern const SearchingEncoders kEncoders;
 
 // On the 8-row panels of packing.h.

@@ -5,23 +5,11 @@
 
 namespace lockstep::quant::avx512 {
 
-void run_q2_k(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileQ2_K<Vector>>(call, Format::q8_0);
-}
-void run_q3_k(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileQ3_K<Vector>>(call, Format::q8_k);
-}
-void run_q4_k(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileQ4_K<Vector>>(call, Format::q8_k);
-}
-void run_q5_k(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileQ5_K<Vector>>(call, Format::q8_0);
-}
-void run_q6_k(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileQ6_K<Vector>>(call, Format::q8_0);
-}
-void run_iq4_xs(const MatmulCall& call) noexcept {
-  run_panels<Vector, TileIQ4_XS<Vector>>(call, Format::q8_k);
-}
+void run_q2_k(const MatmulCall& call) noexcept { run<TileQ2_K>(call, Format::q8_0); }
+void run_q3_k(const MatmulCall& call) noexcept { run<TileQ3_K>(call, Format::q8_k); }
+void run_q4_k(const MatmulCall& call) noexcept { run<TileQ4_K>(call, Format::q8_k); }
+void run_q5_k(const MatmulCall& call) noexcept { run<TileQ5_K>(call, Format::q8_0); }
+void run_q6_k(const MatmulCall& call) noexcept { run<TileQ6_K>(call, Format::q8_0); }
+void run_iq4_xs(const MatmulCall& call) noexcept { run<TileIQ4_XS>(call, Format::q8_k); }
 
 }  // namespace lockstep::quant::avx512

@@ -5,8 +5,6 @@
 
 namespace lockstep::quant::avx512 {
 
-void run_q4x(const MatmulCall& call) noexcept {
-  run_panels<Vector>(call, Format::q8_0, TileQ4X<Vector>(call.side));
-}
+void run_q4x(const MatmulCall& call) noexcept { run<TileQ4X>(call, Format::q8_0, call.side); }
 
 }  // namespace lockstep::quant::avx512

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "quant/vnni/panel.inl.h"
+#include "quant/vnni/ymm.h"
 
 namespace lockstep::quant::avx512 {
 namespace {
@@ -152,6 +153,24 @@ struct Vector {
     _mm512_mask_storeu_ps(y, static_cast<__mmask16>((1u << rows) - 1u), x);
   }
 };
+
+// One panel in a 256-bit register, for one token: a worker that reads two panels at once gets a
+// fifth less from memory than one that reads a single stream.
+struct OnePanel : Ymm {
+  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
+    return _mm256_dpbusd_epi32(acc, weights, activations);
+  }
+  LOCKSTEP_INLINE static Ints dot16(Ints acc, Ints a, Ints b) noexcept {
+    return _mm256_dpwssd_epi32(acc, a, b);
+  }
+};
+
+// One token or many.
+template <template <class> class Tile, class... Side>
+LOCKSTEP_INLINE void run(const MatmulCall& call, Format activation, Side... side) noexcept {
+  if (call.tokens == 1) return run_one_token<OnePanel>(call, activation, Tile<OnePanel>(side...));
+  run_panels<Vector>(call, activation, Tile<Vector>(side...));
+}
 
 }  // namespace
 }  // namespace lockstep::quant::avx512

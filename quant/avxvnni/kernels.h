@@ -2,8 +2,11 @@
 #pragma once
 
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 
 namespace lockstep::quant::avxvnni {
+
+extern const PeakLoops kPeakLoops;
 
 // On the 8-row panels of packing.h.
 MatmulRun run_q4_0, run_q4_1, run_q5_0, run_q5_1, run_q8_0;

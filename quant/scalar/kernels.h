@@ -6,10 +6,12 @@
 
 #include "quant/encode/encoders.h"
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 
 namespace lockstep::quant::scalar {
 
 extern const RowKernels kRowKernels;
+extern const PeakLoops kPeakLoops;
 extern const SearchingEncoders kEncoders;
 
 // Upper bound of the number of formats in the table, hence of kernels made by matmul_kernels().

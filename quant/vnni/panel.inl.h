@@ -26,7 +26,7 @@ constexpr std::size_t kPanelOf = 8;  // rows of a panel
 // Activations that should stay in the second-level cache while the panels stream by.
 constexpr std::size_t kTokenBlockBytes = 256 * 1024;
 // How far ahead of the one-token loop weights are asked for.
-constexpr std::size_t kPrefetchBytes = 4096;
+constexpr std::size_t kPrefetchBytes = 8192;
 
 // The same block of the panels that lie side by side in one register.
 template <class V>
@@ -165,6 +165,19 @@ void run_panels(const MatmulCall& call, Format activation, const Tile& tile = {}
       }
       run_tokens<V>(tile, call, layout, panels, row, begin, end, rows);
     }
+  }
+}
+
+// The same for a call with one token.
+template <class V, class Tile>
+void run_one_token(const MatmulCall& call, Format activation, const Tile& tile) noexcept {
+  static_assert(V::kPanels == 1);
+  const ActivationLayout layout = ActivationLayout::of(activation, call.k);
+  const std::size_t panel_bytes = call.k / Tile::kBlockValues * Tile::kBlockBytes;
+  Panels<V> panels{{call.panels}};
+  for (std::size_t row = 0; row < call.rows; row += V::kRows, panels.advance(panel_bytes)) {
+    const std::size_t left = call.rows - row;
+    run_tile<V, 1>(tile, call, layout, panels, 0, call.y + row, left < V::kRows ? left : V::kRows);
   }
 }
 

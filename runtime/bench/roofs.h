@@ -1,0 +1,33 @@
+// What the machine allows at this moment, with the workers that an engine has: reading memory, and
+// multiplying in registers. Measured between the samples of a bench, so that a share of the roof
+// means something on a machine whose speed drifts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lockstep/lockstep.h"
+#include "quant/isa.h"
+#include "topology/node_memory.h"
+
+namespace lockstep::bench {
+
+// Reads a buffer much larger than the caches, each worker its own first-touched part.
+class StreamRoof {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{256} << 20;
+  explicit StreamRoof(const Engine& engine, std::size_t bytes = kBytes);
+
+  // One pass over the buffer, in bytes per second.
+  double measure();
+
+ private:
+  Engine engine_;
+  topology::NodeBuffer buffer_;
+};
+
+// All workers at the loops of quant/peaks.h for a few milliseconds, in multiply-adds per second.
+double measure_int8_peak(const Engine& engine, quant::Isa isa);
+double measure_f32_peak(const Engine& engine, quant::Isa isa);
+
+}  // namespace lockstep::bench
