@@ -6,7 +6,7 @@
 quantizes the model to every type, compares each with the original on the text (perplexity, KL divergence)
 and benches them, round after round through all types so that a drift of the machine meets all alike. Writes
 study.json, study.csv, study.md and study.svg; the table also goes to standard output, progress to standard
-error. Everything is done by the programs a user has: lockstep quantize, lockstep perplexity, bench. With
+error. Everything is done by the commands a user has: lockstep quantize, perplexity and bench. With
 --resume what an earlier run measured is kept.
 """
 
@@ -47,7 +47,6 @@ class Study:
     def __init__(self, options):
         self.options = options
         self.lockstep = os.path.join(options.build, "bin", "lockstep")
-        self.bench_program = os.path.join(options.build, "bin", "bench")
         self.result = {"title": os.path.basename(options.model), "command": " ".join(sys.argv), "rows": []}
         self.json_path = options.output + ".json"
 
@@ -121,19 +120,21 @@ class Study:
 
     def bench(self, row):
         options = self.options
-        command = [self.bench_program, "-m", self.file_of(row["type"]), "-r", "1", "--json"]
+        command = [self.lockstep, "bench", "-m", self.file_of(row["type"]), "-r", "1", "-o", "json"]
         command += ["-p", str(options.prompt), "-n", str(options.generate)] + self.threads()
-        done = json.loads(run(command))
-        samples = row.setdefault("samples", {"prefill": [], "decode": [], "stream": []})
-        samples["prefill"].append(done["prefill_tokens_per_s"]["median"])
-        samples["decode"].append(done["decode_tokens_per_s"]["median"])
-        samples["stream"].append(done["stream_bytes_per_s"]["median"])
+        tests = json.loads(run(command))
+        prefill = next((test for test in tests if test["n_gen"] == 0), None)
+        decode = next((test for test in tests if test["n_prompt"] == 0), None)
+        samples = row.setdefault("samples", {"prefill": [], "decode": [], "bytes": [], "share": []})
+        samples["prefill"].append(prefill["median_ts"] if prefill else 0)
+        samples["decode"].append(decode["median_ts"] if decode else 0)
+        # Each decode beside the streaming read of its own moment.
+        samples["bytes"].append(decode["weight_bytes_per_s"] if decode else 0)
+        samples["share"].append(decode["share_of_stream"] if decode else 0)
         row["prefill"] = statistics.median(samples["prefill"])
         row["decode"] = statistics.median(samples["decode"])
-        row["decode_bytes_per_s"] = row["decode"] * done["decode_bytes"]
-        # Each decode beside the streaming read of its own moment.
-        pairs = zip(samples["decode"], samples["stream"])
-        row["decode_share"] = statistics.median(decode * done["decode_bytes"] / stream for decode, stream in pairs)
+        row["decode_bytes_per_s"] = statistics.median(samples["bytes"])
+        row["decode_share"] = statistics.median(samples["share"])
 
     def measure(self):
         options = self.options

@@ -38,6 +38,7 @@ Executor::Executor(topology::Placement placement)
     report.processor = processor ? static_cast<int>(*processor) : -1;
   });
   granted_ = granted.load();
+  waits_.resize(granted_);
 }
 
 Executor::~Executor() {
@@ -74,7 +75,8 @@ void Executor::team_call(TeamWork work, void* context) noexcept {
   work(context, enter());
 }
 
-RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel) noexcept {
+RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
+                        bool time_barriers) noexcept {
   const std::vector<PlannedNode>& nodes = plan.nodes();
   const std::vector<Stage>& stages = plan.stages();
   RunResult result;
@@ -86,6 +88,7 @@ RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel) noexc
   {
     const ops::Lane lane = enter();
     std::uint64_t stage = 0;
+    double waited = 0;
     for (; stage < stages.size(); ++stage) {
       for (std::size_t i = stages[stage].first; i < stages[stage].last; ++i) {
         plan.run_node(nodes[i], lane);
@@ -93,13 +96,20 @@ RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel) noexc
       if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
         stop_after_.store(stage, std::memory_order_relaxed);
       }
+      if (time_barriers) waited -= omp_get_wtime();
 #pragma omp barrier
+      if (time_barriers) waited += omp_get_wtime();
       if (stop_after_.load(std::memory_order_relaxed) <= stage) break;
     }
+    if (time_barriers) waits_[lane.worker].seconds = waited;
     if (lane.worker == 0) {
       result.cancelled = stage < stages.size();
       result.barriers = result.cancelled ? stage + 1 : stage;
     }
+  }
+  if (time_barriers) {
+    for (const WaitTime& wait : waits_) result.barrier_seconds += wait.seconds;
+    result.barrier_seconds /= static_cast<double>(waits_.size());
   }
   return result;
 }

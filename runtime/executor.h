@@ -20,6 +20,7 @@ namespace lockstep {
 struct RunResult {
   bool cancelled = false;
   std::uint64_t barriers = 0;
+  double barrier_seconds = 0;  // what a worker waited at them on average, if that was to be timed
 };
 
 // What a worker saw when it entered the team for the first time.
@@ -45,7 +46,8 @@ class Executor {
 
   // Runs a bound plan. Allocation-free. `cancel` may be null; after it is set at most one more
   // stage is computed.
-  RunResult run(const Plan& plan, const std::atomic<bool>* cancel) noexcept;
+  RunResult run(const Plan& plan, const std::atomic<bool>* cancel,
+                bool time_barriers = false) noexcept;
 
   // Calls work(lane) once in every worker.
   template <class Work>
@@ -61,6 +63,10 @@ class Executor {
   static void release_this_thread() noexcept;
 
  private:
+  struct alignas(64) WaitTime {
+    double seconds = 0;
+  };
+
   using TeamWork = void (*)(void* context, const ops::Lane& lane) noexcept;
   void team_call(TeamWork work, void* context) noexcept;
   ops::Lane enter() noexcept;
@@ -72,6 +78,7 @@ class Executor {
   std::uint64_t id_ = 0;
   unsigned granted_ = 1;
   alignas(64) std::atomic<std::uint64_t> stop_after_{0};
+  std::vector<WaitTime> waits_;  // by worker
 };
 
 }  // namespace lockstep

@@ -216,8 +216,9 @@ void Session::evaluate(std::span<const BatchEntry> batch) {
                 "no memory for the activations of " + std::to_string(batch.size()) + " tokens");
   }
   impl.fill_inputs(*step, batch);
-  const RunResult result = impl.model.engine().impl().executor->run(step->plan, &impl.cancel);
-  impl.stats = {result.barriers, step->plan.weight_bytes()};
+  const RunResult result = impl.model.engine().impl().executor->run(step->plan, &impl.cancel,
+                                                                    impl.options.time_barriers);
+  impl.stats = {result.barriers, step->plan.weight_bytes(), result.barrier_seconds};
   if (result.cancelled) throw Error(ErrorCode::interrupted, "cancelled");
   for (const BatchEntry& entry : batch) {
     impl.cache.set_length(static_cast<std::size_t>(entry.slot),

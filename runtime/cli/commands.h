@@ -13,6 +13,7 @@ struct Command {
 };
 
 Command add_batch(CLI::App& root);
+Command add_bench(CLI::App& root);
 Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_inspect(CLI::App& root);

@@ -1,9 +1,12 @@
 // The `lockstep` command: options, dispatch, and the one place that turns errors into exit codes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <new>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/error.h"
@@ -26,6 +29,7 @@ constexpr const char* kFooter = R"(Examples:
   lockstep inspect --machine
   lockstep quantize model-f16.gguf model-q4.gguf Q4_K_M
   lockstep perplexity model.gguf text.txt
+  lockstep bench -m model.gguf -p 512 -n 128
 
 Exit codes:
    0  done
@@ -51,16 +55,32 @@ int fail(ErrorCode code, std::string_view what) {
   return static_cast<int>(code);
 }
 
+// The words of the command line, last one first, as CLI11 takes them. It knows no names of several
+// letters behind one dash; `bench` has some, since its options are those of llama-bench.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  constexpr std::string_view kOneDash[] = {"-pg", "-npp", "-ntg", "-npl"};
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (!words.empty() && words.front() == "bench") {
+    for (std::string& word : words) {
+      for (const std::string_view name : kOneDash) {
+        if (word == name) word.insert(0, "-");
+      }
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{kDescription, "lockstep"};
   app.footer(kFooter);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
-  const std::vector<Command> commands = {add_batch(app),     add_generate(app), add_tokenize(app),
-                                         add_inspect(app),   add_quantize(app), add_imatrix(app),
-                                         add_perplexity(app)};
+  const std::vector<Command> commands = {add_batch(app),    add_bench(app),     add_generate(app),
+                                         add_tokenize(app), add_inspect(app),   add_quantize(app),
+                                         add_imatrix(app),  add_perplexity(app)};
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto chosen = app.get_subcommands();

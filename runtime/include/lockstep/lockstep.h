@@ -115,6 +115,7 @@ struct SessionOptions {
   bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
   // Sum up the squares of what every weight matrix is multiplied with; changes no logits.
   bool activation_squares = false;
+  bool time_barriers = false;  // fill StepStats::barrier_seconds
 };
 
 // What one weight matrix was multiplied with so far: for each of its columns the sum of squares
@@ -136,6 +137,7 @@ struct BatchEntry {
 struct StepStats {
   std::uint64_t barriers = 0;      // barriers executed in the last evaluate()
   std::uint64_t weight_bytes = 0;  // weight bytes read by it
+  double barrier_seconds = 0;      // time that a worker waited at the barriers, mean over workers
 };
 
 class Session {
