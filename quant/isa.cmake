@@ -18,6 +18,8 @@ set(LOCKSTEP_ISA_FLAGS_i8mm -march=armv8.2-a+dotprod+i8mm)
 set(LOCKSTEP_ISAS scalar)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   list(APPEND LOCKSTEP_ISAS avx2 avxvnni avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  list(APPEND LOCKSTEP_ISAS neon dotprod i8mm)
 endif()
 
 function(lockstep_isa_sources target isa)
