@@ -81,20 +81,22 @@ LOCKSTEP_INLINE void add_run(const Tokens<V, N>& tokens, std::size_t run,
 }
 
 // Scales and minima of groups 0-3 and 4-7, a byte each; `at`: 3 steps with the 12 scale bytes of
-// Q4_K and Q5_K.
+// Q4_K and Q5_K. Made where they are used: all of them at once take registers from the sums.
 template <class V>
 struct SixBitScales {
-  typename V::Ints scales[2], mins[2];
+  const Panels<V>& panels;
+  std::size_t at;
 
-  LOCKSTEP_INLINE SixBitScales(const Panels<V>& panels, std::size_t at) noexcept {
-    const auto upper_two = V::set8(0x30);
-    const auto w0 = V::load(panels.at, at);
-    const auto w1 = V::load(panels.at, at + 32);
-    const auto w2 = V::load(panels.at, at + 64);
-    scales[0] = V::template bits<0, 6>(w0);
-    scales[1] = V::insert(V::template bits<0, 4>(w2), V::template shift_right16<2>(w0), upper_two);
-    mins[0] = V::template bits<0, 6>(w1);
-    mins[1] = V::insert(V::template bits<4, 4>(w2), V::template shift_right16<2>(w1), upper_two);
+  LOCKSTEP_INLINE typename V::Ints scales(std::size_t half) const noexcept { return word(0, half); }
+  LOCKSTEP_INLINE typename V::Ints mins(std::size_t half) const noexcept { return word(1, half); }
+
+ private:
+  LOCKSTEP_INLINE typename V::Ints word(std::size_t i, std::size_t half) const noexcept {
+    const auto own = V::load(panels.at, at + 32 * i);
+    if (half == 0) return V::template bits<0, 6>(own);
+    const auto last = V::load(panels.at, at + 64);
+    return V::insert(i == 0 ? V::template bits<0, 4>(last) : V::template bits<4, 4>(last),
+                     V::template shift_right16<2>(own), V::set8(0x30));
   }
 };
 
@@ -112,7 +114,7 @@ struct TileQ4_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const SixBitScales<V> groups(panels, kGroupScales);
+      const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Ints isum[N], msum[N];
       clear<V, N>(isum);
 #pragma GCC unroll 8
@@ -121,12 +123,12 @@ struct TileQ4_K {
         clear<V, N>(group);
         dot_group<V, N>(unpack_nibbles<V>(panels, kQuants + 128 * g), tokens, 256 * b + 32 * g,
                         group);
-        add_times<V, N>(byte_of<V>(groups.scales[g / 4], g % 4), group, isum);
+        add_times<V, N>(byte_of<V>(groups.scales(g / 4), g % 4), group, isum);
       }
       clear<V, N>(msum);
 #pragma GCC unroll 8
       for (std::size_t g = 0; g < 8; ++g) {
-        const auto min = byte_of<V>(groups.mins[g / 4], g % 4);
+        const auto min = byte_of<V>(groups.mins(g / 4), g % 4);
         add_sums<V, N>(V::both(min), tokens, 8 * b + g, msum);
       }
       const auto d = V::halves(panels.at, 0);
@@ -168,7 +170,7 @@ struct TileQ5_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const SixBitScales<V> groups(panels, kGroupScales);
+      const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Floats sum[N], min_sum[N];
       clear<V, N>(sum);
       clear<V, N>(min_sum);
@@ -178,11 +180,11 @@ struct TileQ5_K {
         typename V::Ints isum[N];
         clear<V, N>(isum);
         dot_group<V, N>(unpack_fives<V>(panels, kQuants + 160 * g), tokens, 32 * run, isum);
-        const auto scale = byte_of<V>(groups.scales[g / 4], g % 4);
+        const auto scale = byte_of<V>(groups.scales(g / 4), g % 4);
 #pragma GCC unroll 8
         for (int t = 0; t < N; ++t) isum[t] = V::mul(isum[t], scale);
         add_run<V, N>(tokens, run, isum, sum);
-        const auto min = byte_of<V>(groups.mins[g / 4], g % 4);
+        const auto min = byte_of<V>(groups.mins(g / 4), g % 4);
         begin_with_sums<V, N>(V::both(min), tokens, run, isum);
         add_run<V, N>(tokens, run, isum, min_sum);
       }
@@ -253,24 +255,26 @@ struct TileQ3_K {
   static constexpr std::size_t kQuants = 112;
   static constexpr std::size_t kRunBytes = 96;
 
-  // sc_j - 32 of groups 4i .. 4i + 3, an int8 each.
-  struct Scales {
-    typename V::Ints of[4];
-  };
-
   LOCKSTEP_INLINE static typename V::Ints join(typename V::Ints low,
                                                typename V::Ints upper) noexcept {
     return V::sub8(V::insert(low, upper, V::set8(0x30)), V::set8(32));
   }
 
-  LOCKSTEP_INLINE static Scales load_group_scales(const Panels<V>& panels) noexcept {
-    const auto w0 = V::load(panels.at, kGroupScales);
-    const auto w1 = V::load(panels.at, kGroupScales + 32);
-    const auto w2 = V::load(panels.at, kGroupScales + 64);
-    return {{join(V::template bits<0, 4>(w0), V::shift_left16(w2, 4)),
-             join(V::template bits<0, 4>(w1), V::shift_left16(w2, 2)),
-             join(V::template bits<4, 4>(w0), w2),
-             join(V::template bits<4, 4>(w1), V::template shift_right16<2>(w2))}};
+  // sc_j - 32 of groups 4i .. 4i + 3, an int8 each.
+  LOCKSTEP_INLINE static typename V::Ints group_scales(const Panels<V>& panels,
+                                                       std::size_t i) noexcept {
+    const auto low = V::load(panels.at, kGroupScales + 32 * (i % 2));
+    const auto upper = V::load(panels.at, kGroupScales + 64);
+    switch (i) {
+      case 0:
+        return join(V::template bits<0, 4>(low), V::shift_left16(upper, 4));
+      case 1:
+        return join(V::template bits<0, 4>(low), V::shift_left16(upper, 2));
+      case 2:
+        return join(V::template bits<4, 4>(low), upper);
+      default:
+        return join(V::template bits<4, 4>(low), V::template shift_right16<2>(upper));
+    }
   }
 
   // isum[t] += scale * products over one group of 16 columns
@@ -290,15 +294,15 @@ struct TileQ3_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const Scales scales = load_group_scales(panels);
       typename V::Ints isum[N];
       clear<V, N>(isum);
 #pragma GCC unroll 8
       for (std::size_t pair = 0; pair < 8; ++pair) {
         const std::size_t run = 8 * b + pair;
         const std::size_t first = pair % 2 * 2;
-        const auto scale0 = signed_byte_of<V>(scales.of[pair / 2], first);
-        const auto scale1 = signed_byte_of<V>(scales.of[pair / 2], first + 1);
+        const auto scales = group_scales(panels, pair / 2);
+        const auto scale0 = signed_byte_of<V>(scales, first);
+        const auto scale1 = signed_byte_of<V>(scales, first + 1);
         const auto s0 = V::load(panels.at, kQuants + kRunBytes * pair);
         const auto s1 = V::load(panels.at, kQuants + kRunBytes * pair + 32);
         const auto s2 = V::load(panels.at, kQuants + kRunBytes * pair + 64);

@@ -67,10 +67,12 @@ struct Tokens {
 
 template <class V, int N>
 LOCKSTEP_INLINE void clear(typename V::Ints (&sums)[N]) noexcept {
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) sums[t] = V::set32(0);
 }
 template <class V, int N>
 LOCKSTEP_INLINE void clear(typename V::Floats (&sums)[N]) noexcept {
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) sums[t] = V::set(0.0f);
 }
 
@@ -153,6 +155,7 @@ LOCKSTEP_INLINE void run_tile(const Tile& tile, const MatmulCall& call,
   Tokens<V, N> tokens;
   tokens.sums = layout.sums;
   tokens.scale = layout.scale;
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     tokens.base[t] =
         call.activations + (token + static_cast<std::size_t>(t)) * call.activation_stride;
@@ -160,6 +163,7 @@ LOCKSTEP_INLINE void run_tile(const Tile& tile, const MatmulCall& call,
   typename V::Floats acc[N];
   clear<V, N>(acc);
   tile.template compute<N>(panels, call.k / Tile::kBlockValues, tokens, acc);
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     V::store(acc[t], y + static_cast<std::size_t>(t) * call.y_stride, rows);
   }
