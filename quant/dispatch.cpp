@@ -26,6 +26,15 @@
 #if defined(LOCKSTEP_HAS_AVX512)
 #include "quant/avx512/kernels.h"
 #endif
+#if defined(LOCKSTEP_HAS_NEON)
+#include "quant/neon/kernels.h"
+#endif
+#if defined(LOCKSTEP_HAS_DOTPROD)
+#include "quant/dotprod/kernels.h"
+#endif
+#if defined(LOCKSTEP_HAS_I8MM)
+#include "quant/i8mm/kernels.h"
+#endif
 
 namespace lockstep::quant {
 namespace {
@@ -117,6 +126,15 @@ constexpr IsaKernels kIsaKernels[] = {
      .panels = &avx512::kPanelRuns,
      .row_kernels = &avx512::kRowKernels,
      .peaks = &avx512::kPeakLoops},
+#endif
+#if defined(LOCKSTEP_HAS_NEON)
+    {.isa = Isa::neon, .panels = &neon::kPanelRuns, .row_kernels = &neon::kRowKernels},
+#endif
+#if defined(LOCKSTEP_HAS_DOTPROD)
+    {.isa = Isa::dotprod, .panels = &dotprod::kPanelRuns},
+#endif
+#if defined(LOCKSTEP_HAS_I8MM)
+    {.isa = Isa::i8mm, .panels = &i8mm::kPanelRuns},
 #endif
 };
 

@@ -1,7 +1,7 @@
 // The formats with blocks of 32 and 64 columns on AVX-512 VNNI.
 #include "quant/avx512/kernels.h"
 #include "quant/avx512/vector.h"
-#include "quant/vnni/blocks.inl.h"
+#include "quant/panels/blocks.inl.h"
 
 namespace lockstep::quant::avx512 {
 

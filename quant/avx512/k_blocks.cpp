@@ -1,7 +1,7 @@
 // The formats with blocks of 256 columns on AVX-512 VNNI.
 #include "quant/avx512/kernels.h"
 #include "quant/avx512/vector.h"
-#include "quant/vnni/k_blocks.inl.h"
+#include "quant/panels/k_blocks.inl.h"
 
 namespace lockstep::quant::avx512 {
 

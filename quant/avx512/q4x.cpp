@@ -1,7 +1,7 @@
 // Q4X on AVX-512 VNNI.
 #include "quant/avx512/kernels.h"
 #include "quant/avx512/vector.h"
-#include "quant/vnni/q4x.inl.h"
+#include "quant/panels/q4x.inl.h"
 
 namespace lockstep::quant::avx512 {
 

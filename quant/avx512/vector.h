@@ -1,5 +1,5 @@
-// Two panels of 8 rows in one 512-bit register, for the kernels of quant/vnni/: the first panel in
-// the lower half. With 32 registers a tile has 8 tokens.
+// Two panels of 8 rows in one 512-bit register, for the kernels of quant/panels/: the first panel
+// in the lower half. With 32 registers a tile has 8 tokens.
 #pragma once
 
 #if defined(__AVX512F__) && defined(__AVX512VNNI__)
@@ -8,8 +8,8 @@
 
 #include <cstddef>
 
-#include "quant/vnni/panel.inl.h"
-#include "quant/vnni/ymm.h"
+#include "quant/panels/panel.inl.h"
+#include "quant/panels/ymm.h"
 
 namespace lockstep::quant::avx512 {
 namespace {
@@ -17,6 +17,8 @@ namespace {
 struct Vector {
   using Ints = __m512i;
   using Floats = __m512;
+  using SumPair = Ints;
+  static constexpr bool kSigned = false;
   static constexpr std::size_t kPanels = 2;
   static constexpr std::size_t kRows = 16;
   static constexpr std::size_t kTileTokens = 8;
@@ -70,9 +72,6 @@ struct Vector {
   LOCKSTEP_INLINE static Ints set8(int x) noexcept {
     return _mm512_set1_epi8(static_cast<char>(x));
   }
-  LOCKSTEP_INLINE static Ints set16(int x) noexcept {
-    return _mm512_set1_epi16(static_cast<short>(x));
-  }
   LOCKSTEP_INLINE static Ints set32(int x) noexcept { return _mm512_set1_epi32(x); }
   LOCKSTEP_INLINE static Floats set(float x) noexcept { return _mm512_set1_ps(x); }
 
@@ -109,6 +108,17 @@ struct Vector {
   LOCKSTEP_INLINE static Ints shift_left32(Ints x, int bits) noexcept {
     return _mm512_sll_epi32(x, _mm_cvtsi32_si128(bits));
   }
+  // Bits [kShift, kShift + kWidth) of every byte.
+  template <int kShift, int kWidth>
+  LOCKSTEP_INLINE static Ints bits(Ints x) noexcept {
+    const Ints mask = set8((1 << kWidth) - 1);
+    if constexpr (kShift == 0) return bit_and(x, mask);
+    return bit_and(shift_right16<kShift>(x), mask);
+  }
+  // `x`, which has zeros under the mask, with those bits of `from`.
+  LOCKSTEP_INLINE static Ints insert(Ints x, Ints from, Ints mask) noexcept {
+    return bit_or(x, bit_and(from, mask));
+  }
   // The top bits of 8 bytes.
   LOCKSTEP_INLINE static unsigned top_bits(const std::byte* at) noexcept {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
@@ -131,12 +141,22 @@ struct Vector {
     return _mm512_unpackhi_epi64(a, b);
   }
 
-  // acc + four products of unsigned by signed bytes; acc + two products of int16.
+  // acc + four products of unsigned by signed bytes.
   LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
     return _mm512_dpbusd_epi32(acc, weights, activations);
   }
-  LOCKSTEP_INLINE static Ints dot16(Ints acc, Ints a, Ints b) noexcept {
-    return _mm512_dpwssd_epi32(acc, a, b);
+  // acc + the products of two steps by 8 activations.
+  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints first, Ints second, const std::byte* at) noexcept {
+    return dot(dot(acc, first, broadcast32(at)), second, broadcast32(at + 4));
+  }
+  // Two sums of activations in every lane, and two factors of 16 bits for them.
+  LOCKSTEP_INLINE static Ints load_sums(const std::byte* at) noexcept { return broadcast32(at); }
+  LOCKSTEP_INLINE static Ints pair(Ints first, Ints second) noexcept {
+    return bit_or(bit_and(first, set32(0xffff)), shift_left32<16>(second));
+  }
+  LOCKSTEP_INLINE static Ints both(Ints factor) noexcept { return pair(factor, factor); }
+  LOCKSTEP_INLINE static Ints dot_sums(Ints acc, Ints sums, Ints factors) noexcept {
+    return _mm512_dpwssd_epi32(acc, sums, factors);
   }
 
   LOCKSTEP_INLINE static Floats as_floats(Ints x) noexcept { return _mm512_castsi512_ps(x); }
@@ -154,16 +174,18 @@ struct Vector {
   }
 };
 
-// One panel in a 256-bit register, for one token: a worker that reads two panels at once gets a
-// fifth less from memory than one that reads a single stream.
-struct OnePanel : Ymm {
-  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
-    return _mm256_dpbusd_epi32(acc, weights, activations);
+struct Dots {
+  LOCKSTEP_INLINE static __m256i bytes(__m256i acc, __m256i u, __m256i s) noexcept {
+    return _mm256_dpbusd_epi32(acc, u, s);
   }
-  LOCKSTEP_INLINE static Ints dot16(Ints acc, Ints a, Ints b) noexcept {
+  LOCKSTEP_INLINE static __m256i shorts(__m256i acc, __m256i a, __m256i b) noexcept {
     return _mm256_dpwssd_epi32(acc, a, b);
   }
 };
+
+// One panel in a 256-bit register, for one token: a worker that reads two panels at once gets a
+// fifth less from memory than one that reads a single stream.
+using OnePanel = Ymm<Dots>;
 
 // One token or many.
 template <template <class> class Tile, class... Side>

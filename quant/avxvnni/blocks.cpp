@@ -1,7 +1,7 @@
 // The formats with blocks of 32 and 64 columns on AVX-VNNI.
 #include "quant/avxvnni/kernels.h"
 #include "quant/avxvnni/vector.h"
-#include "quant/vnni/blocks.inl.h"
+#include "quant/panels/blocks.inl.h"
 
 namespace lockstep::quant::avxvnni {
 

@@ -1,7 +1,7 @@
 // The formats with blocks of 256 columns on AVX-VNNI.
 #include "quant/avxvnni/kernels.h"
 #include "quant/avxvnni/vector.h"
-#include "quant/vnni/k_blocks.inl.h"
+#include "quant/panels/k_blocks.inl.h"
 
 namespace lockstep::quant::avxvnni {
 

@@ -1,7 +1,7 @@
 // Q4X on AVX-VNNI.
 #include "quant/avxvnni/kernels.h"
 #include "quant/avxvnni/vector.h"
-#include "quant/vnni/q4x.inl.h"
+#include "quant/panels/q4x.inl.h"
 
 namespace lockstep::quant::avxvnni {
 

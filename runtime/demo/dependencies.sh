@@ -39,6 +39,12 @@ have_command clang-tidy-14|clang-tidy-14
 have_command git|git
 PAIRS
         ;;
+      emulated)
+        cat <<'PAIRS'
+have_command aarch64-linux-gnu-g++|g++-aarch64-linux-gnu
+have_command qemu-aarch64-static qemu-aarch64|qemu-user-static
+PAIRS
+        ;;
       *) echo "dependencies: unknown purpose $purpose" >&2 ;;
     esac
   done

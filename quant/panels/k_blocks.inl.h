@@ -4,7 +4,7 @@
 #pragma once
 
 #include "quant/formats/iq4_xs.h"
-#include "quant/vnni/blocks.inl.h"
+#include "quant/panels/blocks.inl.h"
 
 namespace lockstep::quant {
 namespace {
@@ -45,12 +45,6 @@ LOCKSTEP_INLINE typename V::Ints signed_byte_of(typename V::Ints x, std::size_t 
   }
 }
 
-// Two integers of 16 bits side by side in every lane, for V::dot16.
-template <class V>
-LOCKSTEP_INLINE typename V::Ints pair_of(typename V::Ints first, typename V::Ints second) noexcept {
-  return V::bit_or(V::bit_and(first, V::set32(0xffff)), V::template shift_left32<16>(second));
-}
-
 // -x * 2^kBits
 template <class V, int kBits>
 LOCKSTEP_INLINE typename V::Ints minus(typename V::Ints x) noexcept {
@@ -65,13 +59,13 @@ LOCKSTEP_INLINE void add_times(typename V::Ints factor, const typename V::Ints (
   for (int t = 0; t < N; ++t) isum[t] = V::add(isum[t], V::mul(group[t], factor));
 }
 
-// isum[t] += the int16 pairs of `factors` times the two activation sums of run `run`
-template <class V, int N>
-LOCKSTEP_INLINE void add_sums(typename V::Ints factors, const Tokens<V, N>& tokens, std::size_t run,
+// isum[t] += the two factors of every lane times the two activation sums of run `run`
+template <class V, int N, class Factors>
+LOCKSTEP_INLINE void add_sums(Factors factors, const Tokens<V, N>& tokens, std::size_t run,
                               typename V::Ints (&isum)[N]) noexcept {
 #pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
-    isum[t] = V::dot16(isum[t], tokens.sum_pair(t, 2 * run), factors);
+    isum[t] = V::dot_sums(isum[t], tokens.sum_pair(t, 2 * run), factors);
   }
 }
 
@@ -87,24 +81,22 @@ LOCKSTEP_INLINE void add_run(const Tokens<V, N>& tokens, std::size_t run,
 }
 
 // Scales and minima of groups 0-3 and 4-7, a byte each; `at`: 3 steps with the 12 scale bytes of
-// Q4_K and Q5_K.
+// Q4_K and Q5_K. Made where they are used: all of them at once take registers from the sums.
 template <class V>
 struct SixBitScales {
-  typename V::Ints scales[2], mins[2];
+  const Panels<V>& panels;
+  std::size_t at;
 
-  LOCKSTEP_INLINE SixBitScales(const Panels<V>& panels, std::size_t at) noexcept {
-    const auto six_bits = V::set8(0x3f);
-    const auto four_bits = V::set8(0x0f);
-    const auto upper_two = V::set8(0x30);
-    const auto w0 = V::load(panels.at, at);
-    const auto w1 = V::load(panels.at, at + 32);
-    const auto w2 = V::load(panels.at, at + 64);
-    scales[0] = V::bit_and(w0, six_bits);
-    scales[1] = V::bit_or(V::bit_and(w2, four_bits),
-                          V::bit_and(V::template shift_right16<2>(w0), upper_two));
-    mins[0] = V::bit_and(w1, six_bits);
-    mins[1] = V::bit_or(V::bit_and(V::template shift_right16<4>(w2), four_bits),
-                        V::bit_and(V::template shift_right16<2>(w1), upper_two));
+  LOCKSTEP_INLINE typename V::Ints scales(std::size_t half) const noexcept { return word(0, half); }
+  LOCKSTEP_INLINE typename V::Ints mins(std::size_t half) const noexcept { return word(1, half); }
+
+ private:
+  LOCKSTEP_INLINE typename V::Ints word(std::size_t i, std::size_t half) const noexcept {
+    const auto own = V::load(panels.at, at + 32 * i);
+    if (half == 0) return V::template bits<0, 6>(own);
+    const auto last = V::load(panels.at, at + 64);
+    return V::insert(i == 0 ? V::template bits<0, 4>(last) : V::template bits<4, 4>(last),
+                     V::template shift_right16<2>(own), V::set8(0x30));
   }
 };
 
@@ -122,7 +114,7 @@ struct TileQ4_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const SixBitScales<V> groups(panels, kGroupScales);
+      const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Ints isum[N], msum[N];
       clear<V, N>(isum);
 #pragma GCC unroll 8
@@ -131,13 +123,13 @@ struct TileQ4_K {
         clear<V, N>(group);
         dot_group<V, N>(unpack_nibbles<V>(panels, kQuants + 128 * g), tokens, 256 * b + 32 * g,
                         group);
-        add_times<V, N>(byte_of<V>(groups.scales[g / 4], g % 4), group, isum);
+        add_times<V, N>(byte_of<V>(groups.scales(g / 4), g % 4), group, isum);
       }
       clear<V, N>(msum);
 #pragma GCC unroll 8
       for (std::size_t g = 0; g < 8; ++g) {
-        const auto min = byte_of<V>(groups.mins[g / 4], g % 4);
-        add_sums<V, N>(pair_of<V>(min, min), tokens, 8 * b + g, msum);
+        const auto min = byte_of<V>(groups.mins(g / 4), g % 4);
+        add_sums<V, N>(V::both(min), tokens, 8 * b + g, msum);
       }
       const auto d = V::halves(panels.at, 0);
       const auto dmin = V::halves(panels.at, kMins);
@@ -178,7 +170,7 @@ struct TileQ5_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const SixBitScales<V> groups(panels, kGroupScales);
+      const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Floats sum[N], min_sum[N];
       clear<V, N>(sum);
       clear<V, N>(min_sum);
@@ -188,12 +180,12 @@ struct TileQ5_K {
         typename V::Ints isum[N];
         clear<V, N>(isum);
         dot_group<V, N>(unpack_fives<V>(panels, kQuants + 160 * g), tokens, 32 * run, isum);
-        const auto scale = byte_of<V>(groups.scales[g / 4], g % 4);
+        const auto scale = byte_of<V>(groups.scales(g / 4), g % 4);
 #pragma GCC unroll 8
         for (int t = 0; t < N; ++t) isum[t] = V::mul(isum[t], scale);
         add_run<V, N>(tokens, run, isum, sum);
-        const auto min = byte_of<V>(groups.mins[g / 4], g % 4);
-        begin_with_sums<V, N>(pair_of<V>(min, min), tokens, run, isum);
+        const auto min = byte_of<V>(groups.mins(g / 4), g % 4);
+        begin_with_sums<V, N>(V::both(min), tokens, run, isum);
         add_run<V, N>(tokens, run, isum, min_sum);
       }
       add_block_and_min<V, N>(panels, sum, min_sum, acc);
@@ -213,16 +205,11 @@ struct TileQ2_K {
   LOCKSTEP_INLINE static void add_group(typename V::Ints quads, typename V::Ints scale,
                                         const Tokens<V, N>& tokens, std::size_t column,
                                         typename V::Ints (&isum)[N]) noexcept {
-    const auto mask = V::set8(3);
     typename V::Ints group[N];
     clear<V, N>(group);
-    dot_step<V, N>(V::bit_and(quads, mask), tokens, column, group);
-    dot_step<V, N>(V::bit_and(V::template shift_right16<2>(quads), mask), tokens, column + 4,
-                   group);
-    dot_step<V, N>(V::bit_and(V::template shift_right16<4>(quads), mask), tokens, column + 8,
-                   group);
-    dot_step<V, N>(V::bit_and(V::template shift_right16<6>(quads), mask), tokens, column + 12,
-                   group);
+    dot_sixteen<V, N>({V::template bits<0, 2>(quads), V::template bits<2, 2>(quads),
+                       V::template bits<4, 2>(quads), V::template bits<6, 2>(quads)},
+                      tokens, column, group);
     add_times<V, N>(scale, group, isum);
   }
 
@@ -230,7 +217,6 @@ struct TileQ2_K {
   LOCKSTEP_INLINE static void compute(Panels<V> panels, std::size_t blocks,
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
-    const auto four_bits = V::set8(15);
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
       typename V::Floats sum[N], min_sum[N];
@@ -240,8 +226,8 @@ struct TileQ2_K {
       for (std::size_t pair = 0; pair < 8; ++pair) {
         const std::size_t run = 8 * b + pair;
         const auto bytes = V::load(panels.at, kGroupScales + 32 * (pair / 2));
-        const auto scales = V::bit_and(bytes, four_bits);
-        const auto mins = V::bit_and(V::template shift_right16<4>(bytes), four_bits);
+        const auto scales = V::template bits<0, 4>(bytes);
+        const auto mins = V::template bits<4, 4>(bytes);
         const std::size_t first = pair % 2 * 2;  // byte of the even group
         typename V::Ints isum[N];
         clear<V, N>(isum);
@@ -250,8 +236,8 @@ struct TileQ2_K {
                        byte_of<V>(scales, first + half), tokens, 32 * run + 16 * half, isum);
         }
         add_run<V, N>(tokens, run, isum, sum);
-        begin_with_sums<V, N>(pair_of<V>(byte_of<V>(mins, first), byte_of<V>(mins, first + 1)),
-                              tokens, run, isum);
+        begin_with_sums<V, N>(V::pair(byte_of<V>(mins, first), byte_of<V>(mins, first + 1)), tokens,
+                              run, isum);
         add_run<V, N>(tokens, run, isum, min_sum);
       }
       add_block_and_min<V, N>(panels, sum, min_sum, acc);
@@ -269,29 +255,26 @@ struct TileQ3_K {
   static constexpr std::size_t kQuants = 112;
   static constexpr std::size_t kRunBytes = 96;
 
-  // sc_j - 32 of groups 4i .. 4i + 3, an int8 each.
-  struct Scales {
-    typename V::Ints of[4];
-  };
-
   LOCKSTEP_INLINE static typename V::Ints join(typename V::Ints low,
                                                typename V::Ints upper) noexcept {
-    const auto joined = V::bit_or(V::bit_and(low, V::set8(15)), V::bit_and(upper, V::set8(0x30)));
-    return V::sub8(joined, V::set8(32));
+    return V::sub8(V::insert(low, upper, V::set8(0x30)), V::set8(32));
   }
 
-  LOCKSTEP_INLINE static Scales load_group_scales(const Panels<V>& panels) noexcept {
-    const auto w0 = V::load(panels.at, kGroupScales);
-    const auto w1 = V::load(panels.at, kGroupScales + 32);
-    const auto w2 = V::load(panels.at, kGroupScales + 64);
-    return {{join(w0, V::shift_left16(w2, 4)), join(w1, V::shift_left16(w2, 2)),
-             join(V::template shift_right16<4>(w0), w2),
-             join(V::template shift_right16<4>(w1), V::template shift_right16<2>(w2))}};
-  }
-
-  template <int kShift>
-  LOCKSTEP_INLINE static typename V::Ints bits(typename V::Ints step, int mask) noexcept {
-    return V::bit_and(V::template shift_right16<kShift>(step), V::set8(mask));
+  // sc_j - 32 of groups 4i .. 4i + 3, an int8 each.
+  LOCKSTEP_INLINE static typename V::Ints group_scales(const Panels<V>& panels,
+                                                       std::size_t i) noexcept {
+    const auto low = V::load(panels.at, kGroupScales + 32 * (i % 2));
+    const auto upper = V::load(panels.at, kGroupScales + 64);
+    switch (i) {
+      case 0:
+        return join(V::template bits<0, 4>(low), V::shift_left16(upper, 4));
+      case 1:
+        return join(V::template bits<0, 4>(low), V::shift_left16(upper, 2));
+      case 2:
+        return join(V::template bits<4, 4>(low), upper);
+      default:
+        return join(V::template bits<4, 4>(low), V::template shift_right16<2>(upper));
+    }
   }
 
   // isum[t] += scale * products over one group of 16 columns
@@ -301,8 +284,7 @@ struct TileQ3_K {
                                         typename V::Ints (&isum)[N]) noexcept {
     typename V::Ints group[N];
     clear<V, N>(group);
-#pragma GCC unroll 4
-    for (std::size_t i = 0; i < 4; ++i) dot_step<V, N>(quads[i], tokens, column + 4 * i, group);
+    dot_sixteen<V, N>(quads, tokens, column, group);
     add_times<V, N>(scale, group, isum);
   }
 
@@ -312,26 +294,28 @@ struct TileQ3_K {
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
-      const Scales scales = load_group_scales(panels);
       typename V::Ints isum[N];
       clear<V, N>(isum);
 #pragma GCC unroll 8
       for (std::size_t pair = 0; pair < 8; ++pair) {
         const std::size_t run = 8 * b + pair;
         const std::size_t first = pair % 2 * 2;
-        const auto scale0 = signed_byte_of<V>(scales.of[pair / 2], first);
-        const auto scale1 = signed_byte_of<V>(scales.of[pair / 2], first + 1);
+        const auto scales = group_scales(panels, pair / 2);
+        const auto scale0 = signed_byte_of<V>(scales, first);
+        const auto scale1 = signed_byte_of<V>(scales, first + 1);
         const auto s0 = V::load(panels.at, kQuants + kRunBytes * pair);
         const auto s1 = V::load(panels.at, kQuants + kRunBytes * pair + 32);
         const auto s2 = V::load(panels.at, kQuants + kRunBytes * pair + 64);
-        const typename V::Ints even[4] = {bits<0>(s0, 7), bits<3>(s0, 7), bits<0>(s1, 7),
-                                          bits<3>(s1, 7)};
+        const typename V::Ints even[4] = {V::template bits<0, 3>(s0), V::template bits<3, 3>(s0),
+                                          V::template bits<0, 3>(s1), V::template bits<3, 3>(s1)};
         add_group<N>(even, scale0, tokens, 32 * run, isum);
-        const typename V::Ints odd[4] = {bits<0>(s2, 7), bits<3>(s2, 7),
-                                         V::bit_or(bits<6>(s0, 3), bits<4>(s2, 4)),
-                                         V::bit_or(bits<6>(s1, 3), bits<5>(s2, 4))};
+        const auto third = V::set8(4);
+        const typename V::Ints odd[4] = {
+            V::template bits<0, 3>(s2), V::template bits<3, 3>(s2),
+            V::insert(V::template bits<6, 2>(s0), V::template shift_right16<4>(s2), third),
+            V::insert(V::template bits<6, 2>(s1), V::template shift_right16<5>(s2), third)};
         add_group<N>(odd, scale1, tokens, 32 * run + 16, isum);
-        add_sums<V, N>(pair_of<V>(minus<V, 2>(scale0), minus<V, 2>(scale1)), tokens, run, isum);
+        add_sums<V, N>(V::pair(minus<V, 2>(scale0), minus<V, 2>(scale1)), tokens, run, isum);
       }
       add_scaled<V, N>(V::halves(panels.at, 0), tokens, b, isum, acc);
     }
@@ -347,12 +331,6 @@ struct TileQ6_K {
   static constexpr std::size_t kQuants = 144;
   static constexpr std::size_t kGroupBytes = 96;
 
-  // Four low bits, and two upper bits already in place.
-  LOCKSTEP_INLINE static typename V::Ints join(typename V::Ints low,
-                                               typename V::Ints upper) noexcept {
-    return V::bit_or(V::bit_and(low, V::set8(0x0f)), V::bit_and(upper, V::set8(0x30)));
-  }
-
   template <int N>
   LOCKSTEP_INLINE static void add_group(const Panels<V>& panels, std::size_t at,
                                         typename V::Ints scale, const Tokens<V, N>& tokens,
@@ -362,11 +340,13 @@ struct TileQ6_K {
     const auto upper = V::load(panels.at, at + 64);
     typename V::Ints group[N];
     clear<V, N>(group);
-    dot_step<V, N>(join(low02, V::shift_left16(upper, 4)), tokens, column, group);
-    dot_step<V, N>(join(low13, V::shift_left16(upper, 2)), tokens, column + 4, group);
-    dot_step<V, N>(join(V::template shift_right16<4>(low02), upper), tokens, column + 8, group);
-    dot_step<V, N>(join(V::template shift_right16<4>(low13), V::template shift_right16<2>(upper)),
-                   tokens, column + 12, group);
+    const auto two = V::set8(0x30);
+    dot_sixteen<V, N>(
+        {V::insert(V::template bits<0, 4>(low02), V::shift_left16(upper, 4), two),
+         V::insert(V::template bits<0, 4>(low13), V::shift_left16(upper, 2), two),
+         V::insert(V::template bits<4, 4>(low02), upper, two),
+         V::insert(V::template bits<4, 4>(low13), V::template shift_right16<2>(upper), two)},
+        tokens, column, group);
     add_times<V, N>(scale, group, isum);
   }
 
@@ -386,8 +366,8 @@ struct TileQ6_K {
         const typename V::Ints scales[2] = {signed_byte_of<V>(bytes, pair % 2 * 2),
                                             signed_byte_of<V>(bytes, pair % 2 * 2 + 1)};
         typename V::Ints isum[N];
-        begin_with_sums<V, N>(pair_of<V>(minus<V, 5>(scales[0]), minus<V, 5>(scales[1])), tokens,
-                              run, isum);
+        begin_with_sums<V, N>(V::pair(minus<V, 5>(scales[0]), minus<V, 5>(scales[1])), tokens, run,
+                              isum);
         for (std::size_t half = 0; half < 2; ++half) {
           add_group<N>(panels, kQuants + kGroupBytes * (2 * pair + half), scales[half], tokens,
                        32 * run + 16 * half, isum);
@@ -401,7 +381,7 @@ struct TileQ6_K {
   }
 };
 
-// Levels of IQ4_NL moved up by 128.
+// The levels of IQ4_NL.
 template <class V>
 struct TileIQ4_XS {
   static constexpr std::size_t kBlockValues = 256;
@@ -425,7 +405,7 @@ struct TileIQ4_XS {
                                         const Tokens<V, N>& tokens, std::size_t run,
                                         typename V::Ints (&isum)[N]) noexcept {
     typename V::Ints group[N];
-    begin_with_sums<V, N>(V::set16(-128), tokens, run, group);
+    begin_below<V, N, kMovedUp<V, 128>>(tokens, run, group);
     dot_group<V, N>(unpack_levels<V>(panels, kQuants + 128 * kGroup, table), tokens, 32 * run,
                     group);
     add_times<V, N>(scale<kGroup>(low, high), group, isum);

@@ -4,7 +4,7 @@
 
 #include "quant/formats/e2m1.h"
 #include "quant/formats/iq4_nl.h"
-#include "quant/vnni/panel.inl.h"
+#include "quant/panels/panel.inl.h"
 
 namespace lockstep::quant {
 namespace {
@@ -17,28 +17,38 @@ struct StepPair {
 
 template <class V>
 LOCKSTEP_INLINE StepPair<V> nibbles(typename V::Ints pairs) noexcept {
-  const auto mask = V::set8(15);
-  return {V::bit_and(pairs, mask), V::bit_and(V::template shift_right16<4>(pairs), mask)};
+  return {V::template bits<0, 4>(pairs), V::template bits<4, 4>(pairs)};
 }
 
-// 16 levels known at compile time, moved up to be unsigned, in every 128 bits.
+// 16 levels known at compile time, moved up where they must be unsigned, in every 128 bits.
 template <class V, const std::int8_t (&kLevels)[16], int kOffset>
 LOCKSTEP_INLINE typename V::Ints level_table() noexcept {
-  const auto at = [](int i) noexcept { return static_cast<char>(kLevels[i] + kOffset); };
-  return V::repeat128(_mm_setr_epi8(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8),
-                                    at(9), at(10), at(11), at(12), at(13), at(14), at(15)));
+  struct alignas(16) Table {
+    std::int8_t level[16];
+  };
+  static constexpr Table kTable = [] {
+    Table table{};
+    for (int i = 0; i < 16; ++i) {
+      table.level[i] = static_cast<std::int8_t>(kLevels[i] + kMovedUp<V, kOffset>);
+    }
+    return table;
+  }();
+  return V::broadcast128(reinterpret_cast<const std::byte*>(kTable.level));
 }
 
 // isum[t] += products of 32 columns; unpack(s) gives the weights of step pair s.
 template <class V, int N, class Unpack>
 LOCKSTEP_INLINE void dot_group(Unpack unpack, const Tokens<V, N>& tokens, std::size_t column,
                                typename V::Ints (&isum)[N]) noexcept {
-#pragma GCC unroll 4
-  for (std::size_t s = 0; s < 4; ++s) {
-    const StepPair<V> weights = unpack(s);
-    dot_step<V, N>(weights.low, tokens, column + 4 * s, isum);
-    dot_step<V, N>(weights.high, tokens, column + 16 + 4 * s, isum);
+  Products<V, N> products(isum);
+#pragma GCC unroll 2
+  for (std::size_t s = 0; s < 4; s += 2) {
+    const StepPair<V> first = unpack(s);
+    const StepPair<V> second = unpack(s + 1);
+    products.add(first.low, second.low, tokens, column + 4 * s);
+    products.add(first.high, second.high, tokens, column + 16 + 4 * s);
   }
+  products.store(isum);
 }
 
 // Unpackers of 32 columns at byte `at` of the panels.
@@ -64,17 +74,22 @@ LOCKSTEP_INLINE auto unpack_fives(const Panels<V>& panels, std::size_t at) noexc
     const auto mask = V::set8(16);
     const StepPair<V> low4 = nibbles<V>(V::load(panels.at, at + 32 + 32 * s));
     const int step = static_cast<int>(s);
-    return StepPair<V>{V::bit_or(low4.low, V::bit_and(V::shift_left16(fifth, 4 - step), mask)),
-                       V::bit_or(low4.high, V::bit_and(V::shift_right16(fifth, step), mask))};
+    return StepPair<V>{V::insert(low4.low, V::shift_left16(fifth, 4 - step), mask),
+                       V::insert(low4.high, V::shift_right16(fifth, step), mask)};
   };
 }
-// 8 steps of signed bytes, moved up by 128.
+// 8 steps of signed bytes, moved up by 128 where they must be unsigned.
 template <class V>
 LOCKSTEP_INLINE auto unpack_bytes(const Panels<V>& panels, std::size_t at) noexcept {
   return [&panels, at ](std::size_t s) __attribute__((always_inline)) {
-    const auto top = V::set8(-128);
-    return StepPair<V>{V::bit_xor(V::load(panels.at, at + 32 * s), top),
-                       V::bit_xor(V::load(panels.at, at + 32 * (s + 4)), top)};
+    const auto low = V::load(panels.at, at + 32 * s);
+    const auto high = V::load(panels.at, at + 32 * (s + 4));
+    if constexpr (V::kSigned) {
+      return StepPair<V>{low, high};
+    } else {
+      const auto top = V::set8(-128);
+      return StepPair<V>{V::bit_xor(low, top), V::bit_xor(high, top)};
+    }
   };
 }
 
@@ -88,11 +103,10 @@ struct ScaledTile {
   LOCKSTEP_INLINE static void compute(Panels<V> panels, std::size_t blocks,
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
-    const auto offset = V::set16(-kOffset);
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
       typename V::Ints isum[N];
-      begin_with_sums<V, N>(offset, tokens, b, isum);
+      begin_below<V, N, kOffset>(tokens, b, isum);
       dot_group<V, N>(Format::unpack(panels), tokens, b * kBlockValues, isum);
       add_scaled<V, N>(Format::scales(panels), tokens, b, isum, acc);
     }
@@ -115,7 +129,7 @@ struct AffineTile {
       clear<V, N>(isum);
       dot_group<V, N>(Format::unpack(panels), tokens, b * kBlockValues, isum);
       add_scaled<V, N>(V::halves(panels.at, 0), tokens, b, isum, acc);
-      begin_with_sums<V, N>(V::set16(1), tokens, b, total);
+      begin_with_sums<V, N>(V::both(V::set32(1)), tokens, b, total);
       add_scaled<V, N>(V::halves(panels.at, 16), tokens, b, total, acc);
     }
   }
@@ -202,29 +216,42 @@ struct TileNVFP4 {
     return V::mul(V::from_half_bits(bits), V::set(128.0f));
   }
 
+  // Activation sums come in pairs: the offset meets the one of group g, 0 its neighbour.
+  template <int N>
+  LOCKSTEP_INLINE static void begin_group(std::size_t g, const Tokens<V, N>& tokens,
+                                          std::size_t run, typename V::Ints (&isum)[N]) noexcept {
+    constexpr int kOffset = kMovedUp<V, 12>;
+    if constexpr (kOffset == 0) {
+      clear<V, N>(isum);
+    } else {
+      const auto zero = V::set32(0);
+      const auto offset = V::set32(-kOffset);
+      begin_with_sums<V, N>(g % 2 == 0 ? V::pair(offset, zero) : V::pair(zero, offset), tokens, run,
+                            isum);
+    }
+  }
+
   template <int N>
   LOCKSTEP_INLINE static void compute(Panels<V> panels, std::size_t blocks,
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     const auto table = level_table<V, e2m1::kDoubled, 12>();
-    // Activation sums come in pairs: -12 meets the one of the group, 0 its neighbour.
-    const typename V::Ints offsets[2] = {V::set32(0x0000fff4),
-                                         V::set32(static_cast<int>(0xfff40000u))};
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
 #pragma GCC unroll 4
       for (std::size_t g = 0; g < 4; ++g) {
         const std::size_t run = 2 * b + g / 2;
         typename V::Ints isum[N];
-        begin_with_sums<V, N>(offsets[g % 2], tokens, run, isum);
-#pragma GCC unroll 2
-        for (std::size_t s = 0; s < 2; ++s) {
-          const std::size_t column = 64 * b + 16 * g + 4 * s;
-          const StepPair<V> index =
-              nibbles<V>(V::load(panels.at, kScaleBytes + kGroupBytes * g + 32 * s));
-          dot_step<V, N>(V::lookup(table, index.low), tokens, column, isum);
-          dot_step<V, N>(V::lookup(table, index.high), tokens, column + 8, isum);
-        }
+        begin_group<N>(g, tokens, run, isum);
+        const std::size_t at = kScaleBytes + kGroupBytes * g;
+        const StepPair<V> first = nibbles<V>(V::load(panels.at, at));
+        const StepPair<V> second = nibbles<V>(V::load(panels.at, at + 32));
+        const auto level = [table](typename V::Ints index) __attribute__((always_inline)) {
+          return V::lookup(table, index);
+        };
+        dot_sixteen<V, N>(
+            {level(first.low), level(second.low), level(first.high), level(second.high)}, tokens,
+            64 * b + 16 * g, isum);
         add_scaled<V, N>(half_scales(panels, 8 * g), tokens, run, isum, acc);
       }
     }
@@ -236,11 +263,11 @@ using TileQ4_0 = ScaledTile<V, 8, 144, FormatQ4_0<V>>;
 template <class V>
 using TileQ5_0 = ScaledTile<V, 16, 176, FormatQ5_0<V>>;
 template <class V>
-using TileQ8_0 = ScaledTile<V, 128, 272, FormatQ8_0<V>>;
+using TileQ8_0 = ScaledTile<V, kMovedUp<V, 128>, 272, FormatQ8_0<V>>;
 template <class V>
-using TileIQ4_NL = ScaledTile<V, 128, 144, FormatIQ4_NL<V>>;
+using TileIQ4_NL = ScaledTile<V, kMovedUp<V, 128>, 144, FormatIQ4_NL<V>>;
 template <class V>
-using TileMXFP4 = ScaledTile<V, 12, 136, FormatMXFP4<V>>;
+using TileMXFP4 = ScaledTile<V, kMovedUp<V, 12>, 136, FormatMXFP4<V>>;
 template <class V>
 using TileQ4_1 = AffineTile<V, 160, FormatQ4_1<V>>;
 template <class V>

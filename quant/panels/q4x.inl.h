@@ -4,7 +4,7 @@
 // all other formats have them; for one token it is cheaper to transpose the sums.
 #pragma once
 
-#include "quant/vnni/panel.inl.h"
+#include "quant/panels/panel.inl.h"
 
 namespace lockstep::quant {
 namespace {
@@ -19,11 +19,12 @@ struct TileQ4X {
   static constexpr std::size_t kLevels = 16;
   static constexpr std::size_t kBase = 64;
   static constexpr std::size_t kShift = 68;
+  static constexpr int kOffset = kMovedUp<V, 64>;
 
   using Ints = typename V::Ints;
 
-  // The side data as the loop reads it, levels moved up by 64. Entry i: codebook i % 4, then
-  // codebook i / 4.
+  // The side data as the loop reads it, levels moved up where they must be unsigned. Entry i:
+  // codebook i % 4, then codebook i / 4.
   alignas(32) std::byte books[kBooks * kBooks][2 * kLevels];
   float base;
   int shift;
@@ -32,7 +33,7 @@ struct TileQ4X {
     for (std::size_t i = 0; i < kBooks * kBooks; ++i) {
       for (std::size_t j = 0; j < kLevels; ++j) {
         const auto moved_up = [](std::byte level) noexcept {
-          return static_cast<std::byte>(static_cast<unsigned char>(level) + 64u);
+          return static_cast<std::byte>(static_cast<unsigned char>(level) + kOffset);
         };
         books[i][j] = moved_up(side[i % kBooks * kLevels + j]);
         books[i][kLevels + j] = moved_up(side[i / kBooks * kLevels + j]);
@@ -95,22 +96,15 @@ struct TileQ4X {
       isum[0] = V::add(isum[0], V::add(left, V::add(steps[2], steps[3])));
     } else {
       transpose(first, steps);
-#pragma GCC unroll 4
-      for (std::size_t s = 0; s < 4; ++s) {
-        dot_step<V, N>(steps[s], tokens, column + 4 * s, isum);
-      }
+      dot_sixteen<V, N>(steps, tokens, column, isum);
       transpose(second, steps);
-#pragma GCC unroll 4
-      for (std::size_t s = 0; s < 4; ++s) {
-        dot_step<V, N>(steps[s], tokens, column + 16 + 4 * s, isum);
-      }
+      dot_sixteen<V, N>(steps, tokens, column + 16, isum);
     }
   }
 
   template <int N>
   LOCKSTEP_INLINE void compute(Panels<V> panels, std::size_t blocks, const Tokens<V, N>& tokens,
                                typename V::Floats (&acc)[N]) const noexcept {
-    const auto mask = V::set8(15);
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
       if constexpr (N == 1) panels.prefetch(kBlockBytes);
       for (std::size_t g = 0; g < 8; ++g) {
@@ -120,10 +114,10 @@ struct TileQ4X {
 #pragma GCC unroll 4
         for (std::size_t p = 0; p < 4; ++p) {
           const Ints pairs = V::load(panels.at, kQuants + 128 * g + 32 * p);
-          first[p] = V::lookup(levels[p], V::bit_and(pairs, mask));
-          second[p] = V::lookup(levels[p], V::bit_and(V::template shift_right16<4>(pairs), mask));
+          first[p] = V::lookup(levels[p], V::template bits<0, 4>(pairs));
+          second[p] = V::lookup(levels[p], V::template bits<4, 4>(pairs));
         }
-        begin_with_sums<V, N>(V::set16(-64), tokens, run, isum);
+        begin_below<V, N, kOffset>(tokens, run, isum);
         dot_all<N>(first, second, tokens, 32 * run, isum);
         add_scaled<V, N>(scales(V::bytes_to_ints(panels.at, 8 * g)), tokens, run, isum, acc);
       }

@@ -1,9 +1,9 @@
-// What the matmul kernels built on vpdpbusd share, written once for AVX-512 VNNI and AVX-VNNI over
-// the class V of vector.h: the walk over tokens and panels, broadcast loads, and the products of
-// one step. vpdpbusd multiplies unsigned bytes by signed ones and adds four products to a 32-bit
-// lane, so weights are used as unsigned bytes moved up by an offset, which the activation sums take
-// off again: sum (w + o) y - o sum y. All integer sums are exact; the order of the float additions
-// is that of vec_dot.
+// What the matmul kernels on panels share, written once over the class V of an instruction set's
+// vector.h: the walk over tokens and panels, and the products of steps. All instructions that
+// multiply bytes keep to 32-bit lanes, so the formats need not know them; they differ in whether
+// weights are signed. Where they are not (vpdpbusd), levels are moved up by an offset, which the
+// activation sums take off again: sum (w + o) y - o sum y. All integer sums are exact; the order of
+// the float additions is that of vec_dot.
 //
 // A kernel is a class Tile with
 //     static constexpr std::size_t kBlockValues, kBlockBytes;   bytes: of the packed block, 8 rows
@@ -49,49 +49,92 @@ struct Tokens {
   const std::byte* base[N];
   std::size_t sums, scale;
 
-  // Four activations in every 32-bit lane.
-  LOCKSTEP_INLINE typename V::Ints four(int t, std::size_t column) const noexcept {
-    return V::broadcast32(base[t] + column);
+  LOCKSTEP_INLINE const std::byte* at(int t, std::size_t column) const noexcept {
+    return base[t] + column;
   }
   // Sixteen in every 128 bits.
   LOCKSTEP_INLINE typename V::Ints sixteen(int t, std::size_t column) const noexcept {
     return V::broadcast128(base[t] + column);
   }
-  // Two neighbouring sums of 16, in every 32-bit lane. i: index of the first, even.
-  LOCKSTEP_INLINE typename V::Ints sum_pair(int t, std::size_t i) const noexcept {
-    return V::broadcast32(base[t] + sums + i * sizeof(std::int16_t));
+  // Two neighbouring sums of 16. i: index of the first, even.
+  LOCKSTEP_INLINE typename V::SumPair sum_pair(int t, std::size_t i) const noexcept {
+    return V::load_sums(base[t] + sums + i * sizeof(std::int16_t));
   }
   LOCKSTEP_INLINE typename V::Floats scale_of(int t, std::size_t block) const noexcept {
     return V::broadcast_float(base[t] + scale + block * sizeof(float));
   }
 };
 
-// isum[t] += products of four columns.
-template <class V, int N>
-LOCKSTEP_INLINE void dot_step(typename V::Ints weights, const Tokens<V, N>& tokens,
-                              std::size_t column, typename V::Ints (&isum)[N]) noexcept {
-#pragma GCC unroll 8
-  for (int t = 0; t < N; ++t) isum[t] = V::dot(isum[t], weights, tokens.four(t, column));
-}
-
-// isum[t] = pair[0] * (sum of 16 activations) + pair[1] * (sum of the next 16), the pair being the
-// int16 of every lane of `factors`.
-template <class V, int N>
-LOCKSTEP_INLINE void begin_with_sums(typename V::Ints factors, const Tokens<V, N>& tokens,
-                                     std::size_t run, typename V::Ints (&isum)[N]) noexcept {
-#pragma GCC unroll 8
-  for (int t = 0; t < N; ++t) {
-    isum[t] = V::dot16(V::set32(0), tokens.sum_pair(t, 2 * run), factors);
-  }
-}
-
 template <class V, int N>
 LOCKSTEP_INLINE void clear(typename V::Ints (&sums)[N]) noexcept {
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) sums[t] = V::set32(0);
 }
 template <class V, int N>
 LOCKSTEP_INLINE void clear(typename V::Floats (&sums)[N]) noexcept {
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) sums[t] = V::set(0.0f);
+}
+
+// Sums of products while steps are added to them. An instruction set may keep other lanes than
+// rows meanwhile, and specialize this.
+template <class V, int N>
+class Products {
+ public:
+  // Continues the sums of `start`.
+  LOCKSTEP_INLINE explicit Products(const typename V::Ints (&start)[N]) noexcept {
+#pragma GCC unroll 8
+    for (int t = 0; t < N; ++t) sum_[t] = start[t];
+  }
+  // Two steps with the columns from `column` on, 8 in a row.
+  LOCKSTEP_INLINE void add(typename V::Ints first, typename V::Ints second,
+                           const Tokens<V, N>& tokens, std::size_t column) noexcept {
+#pragma GCC unroll 8
+    for (int t = 0; t < N; ++t) sum_[t] = V::dot(sum_[t], first, second, tokens.at(t, column));
+  }
+  // Into row lanes.
+  LOCKSTEP_INLINE void store(typename V::Ints (&isum)[N]) const noexcept {
+#pragma GCC unroll 8
+    for (int t = 0; t < N; ++t) isum[t] = sum_[t];
+  }
+
+ private:
+  typename V::Ints sum_[N];
+};
+
+// isum[t] += products of 16 columns in a row.
+template <class V, int N>
+LOCKSTEP_INLINE void dot_sixteen(const typename V::Ints (&steps)[4], const Tokens<V, N>& tokens,
+                                 std::size_t column, typename V::Ints (&isum)[N]) noexcept {
+  Products<V, N> products(isum);
+  products.add(steps[0], steps[1], tokens, column);
+  products.add(steps[2], steps[3], tokens, column + 8);
+  products.store(isum);
+}
+
+// isum[t] = the two factors of every lane times (the sum of 16 activations, the sum of the next 16)
+template <class V, int N, class Factors>
+LOCKSTEP_INLINE void begin_with_sums(Factors factors, const Tokens<V, N>& tokens, std::size_t run,
+                                     typename V::Ints (&isum)[N]) noexcept {
+#pragma GCC unroll 8
+  for (int t = 0; t < N; ++t) {
+    isum[t] = V::dot_sums(V::set32(0), tokens.sum_pair(t, 2 * run), factors);
+  }
+}
+
+// How far levels of a table or of signed bytes are moved up: only where weights must be unsigned.
+template <class V, int kOffset>
+constexpr int kMovedUp = V::kSigned ? 0 : kOffset;
+
+// The start of the integer sum over a run of 32 columns whose weights are kOffset too high.
+template <class V, int N, int kOffset>
+LOCKSTEP_INLINE void begin_below(const Tokens<V, N>& tokens, std::size_t run,
+                                 typename V::Ints (&isum)[N]) noexcept {
+  if constexpr (kOffset == 0) {
+    clear<V, N>(isum);
+  } else {
+    begin_with_sums<V, N>(V::both(V::set32(-kOffset)), tokens, run, isum);
+  }
 }
 
 // acc[t] += d * (scale of token t in activation block `block`) * isum[t]
@@ -112,6 +155,7 @@ LOCKSTEP_INLINE void run_tile(const Tile& tile, const MatmulCall& call,
   Tokens<V, N> tokens;
   tokens.sums = layout.sums;
   tokens.scale = layout.scale;
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     tokens.base[t] =
         call.activations + (token + static_cast<std::size_t>(t)) * call.activation_stride;
@@ -119,6 +163,7 @@ LOCKSTEP_INLINE void run_tile(const Tile& tile, const MatmulCall& call,
   typename V::Floats acc[N];
   clear<V, N>(acc);
   tile.template compute<N>(panels, call.k / Tile::kBlockValues, tokens, acc);
+#pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     V::store(acc[t], y + static_cast<std::size_t>(t) * call.y_stride, rows);
   }
@@ -138,7 +183,9 @@ void run_tokens(const Tile& tile, const MatmulCall& call, const ActivationLayout
   if constexpr (V::kTileTokens == 8) {
     for (; t + 8 <= end; step(8)) run_tile<V, 8>(tile, call, layout, panels, t, y, rows);
   }
-  for (; t + 4 <= end; step(4)) run_tile<V, 4>(tile, call, layout, panels, t, y, rows);
+  if constexpr (V::kTileTokens >= 4) {
+    for (; t + 4 <= end; step(4)) run_tile<V, 4>(tile, call, layout, panels, t, y, rows);
+  }
   for (; t + 2 <= end; step(2)) run_tile<V, 2>(tile, call, layout, panels, t, y, rows);
   for (; t < end; step(1)) run_tile<V, 1>(tile, call, layout, panels, t, y, rows);
 }

@@ -1,6 +1,7 @@
-// One panel of 8 rows in a 256-bit register: the class V of the kernels but for the dot products,
-// whose instructions AVX-VNNI and AVX-512 encode differently. With 16 registers a tile has 4
-// tokens.
+// One panel of 8 rows in a 256-bit register, for the kernels of quant/panels/. With 16 registers a
+// tile has 4 tokens. AVX-VNNI and AVX-512 encode the dot products differently: class Dots has
+//     bytes(acc, u, s)    acc + four products of unsigned by signed bytes in every lane
+//     shorts(acc, a, b)   acc + two products of int16
 #pragma once
 
 #if defined(__AVX2__)
@@ -9,14 +10,17 @@
 
 #include <cstddef>
 
-#include "quant/vnni/panel.inl.h"
+#include "quant/panels/panel.inl.h"
 
 namespace lockstep::quant {
 namespace {
 
+template <class Dots>
 struct Ymm {
   using Ints = __m256i;
   using Floats = __m256;
+  using SumPair = Ints;
+  static constexpr bool kSigned = false;
   static constexpr std::size_t kPanels = 1;
   static constexpr std::size_t kRows = 8;
   static constexpr std::size_t kTileTokens = 4;
@@ -64,9 +68,6 @@ struct Ymm {
   LOCKSTEP_INLINE static Ints set8(int x) noexcept {
     return _mm256_set1_epi8(static_cast<char>(x));
   }
-  LOCKSTEP_INLINE static Ints set16(int x) noexcept {
-    return _mm256_set1_epi16(static_cast<short>(x));
-  }
   LOCKSTEP_INLINE static Ints set32(int x) noexcept { return _mm256_set1_epi32(x); }
   LOCKSTEP_INLINE static Floats set(float x) noexcept { return _mm256_set1_ps(x); }
 
@@ -103,6 +104,17 @@ struct Ymm {
   LOCKSTEP_INLINE static Ints shift_left32(Ints x, int bits) noexcept {
     return _mm256_sll_epi32(x, _mm_cvtsi32_si128(bits));
   }
+  // Bits [kShift, kShift + kWidth) of every byte.
+  template <int kShift, int kWidth>
+  LOCKSTEP_INLINE static Ints bits(Ints x) noexcept {
+    const Ints mask = set8((1 << kWidth) - 1);
+    if constexpr (kShift == 0) return bit_and(x, mask);
+    return bit_and(shift_right16<kShift>(x), mask);
+  }
+  // `x`, which has zeros under the mask, with those bits of `from`.
+  LOCKSTEP_INLINE static Ints insert(Ints x, Ints from, Ints mask) noexcept {
+    return bit_or(x, bit_and(from, mask));
+  }
   // The top bits of 8 bytes.
   LOCKSTEP_INLINE static unsigned top_bits(const std::byte* at) noexcept {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
@@ -123,6 +135,24 @@ struct Ymm {
   }
   LOCKSTEP_INLINE static Ints unpack_high64(Ints a, Ints b) noexcept {
     return _mm256_unpackhi_epi64(a, b);
+  }
+
+  // acc + four products of unsigned by signed bytes.
+  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
+    return Dots::bytes(acc, weights, activations);
+  }
+  // acc + the products of two steps by 8 activations.
+  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints first, Ints second, const std::byte* at) noexcept {
+    return dot(dot(acc, first, broadcast32(at)), second, broadcast32(at + 4));
+  }
+  // Two sums of activations in every lane, and two factors of 16 bits for them.
+  LOCKSTEP_INLINE static Ints load_sums(const std::byte* at) noexcept { return broadcast32(at); }
+  LOCKSTEP_INLINE static Ints pair(Ints first, Ints second) noexcept {
+    return bit_or(bit_and(first, set32(0xffff)), shift_left32<16>(second));
+  }
+  LOCKSTEP_INLINE static Ints both(Ints factor) noexcept { return pair(factor, factor); }
+  LOCKSTEP_INLINE static Ints dot_sums(Ints acc, Ints sums, Ints factors) noexcept {
+    return Dots::shorts(acc, sums, factors);
   }
 
   LOCKSTEP_INLINE static Floats as_floats(Ints x) noexcept { return _mm256_castsi256_ps(x); }

@@ -1,0 +1,11 @@
+// What the i8mm instruction set hands to dispatch.cpp; row arithmetic is that of NEON.
+#pragma once
+
+#include "quant/kernels.h"
+
+namespace lockstep::quant::i8mm {
+
+// On the 8-row panels of packing.h.
+extern const PanelRuns kPanelRuns;
+
+}  // namespace lockstep::quant::i8mm
