@@ -4,16 +4,20 @@
 // its own copy, compiled for its own instruction set. (A NaN result is a NaN everywhere; which of
 // the NaNs is not promised.)
 //
-// S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32) and
-// functions
-//   set load store load_f16 store_f16 load_bf16        memory, 16 values, unaligned
-//   add sub mul div fma                                IEEE, round to nearest; fma(a, b, c) = a * b
-//   + c min max                                            a < b ? a : b, a > b ? a : b: the second
-//   if NaN or_nan(y, x)                                       y, but x where x is NaN round
-//   to_float power_of_two                        nearest even for |x| < 2^22; Ints to f32; 2^n
-//   halve sub_ints abs_bits max_ints                   n >> 1 (toward -inf), ..., bits of |x| as
-//   int32 store_i8                                           the low bytes reduce_add reduce_max
-//   tree 16-8-4-2-1: lane j with lane j + 8, ... reduce_add4 stores the sums of four vectors
+// S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32), the
+// constant kRegisters (how many Floats the register file holds) and functions
+//
+//   set load store load_f16 store_f16 load_bf16   memory, 16 values, unaligned
+//   add sub mul div fma                           IEEE, round to nearest; fma(a, b, c) = a * b + c
+//   min max                                       a < b ? a : b, a > b ? a : b: the second if NaN
+//   or_nan(y, x)                                  y, but x where x is NaN
+//   round to_float power_of_two                   nearest even for |x| < 2^22; Ints to f32; 2^n
+//   halve sub_ints abs_bits max_ints              n >> 1 (toward -inf), ..., bits of |x| as int32
+//   load_i8 store_i8                              16 bytes to Ints; the low bytes of Ints
+//   reduce_add reduce_max                         tree 16-8-4-2-1: lane j with lane j + 8, ...
+//   reduce_add4                                   stores the sums of four vectors
+//   transpose16(rows, stride, columns)            columns[i * 16 + j] = rows[j * stride + i], 16 x
+//   16
 #pragma once
 
 #include <cstddef>
@@ -158,6 +162,106 @@ void axpy_rows(const float* factors, const T* rows, std::size_t stride, std::siz
   }
   for (std::size_t j = 0; i < n && j < count; ++j) {
     axpy<S>(factors[j], rows + j * stride + i, y + i, n - i);
+  }
+}
+
+template <class S>
+void transpose16(const float* rows, std::size_t stride, std::size_t n, float* columns) noexcept {
+  for (std::size_t i = 0; i < n; i += kLanes)
+    S::transpose16(rows + i, stride, columns + i * kLanes);
+}
+
+template <class S, int kQueries>
+struct QueryFloats {
+  typename S::Floats of[kQueries];
+
+  friend QueryFloats operator+(const QueryFloats& a, const QueryFloats& b) noexcept {
+    QueryFloats sum;
+    for (int q = 0; q < kQueries; ++q) sum.of[q] = S::add(a.of[q], b.of[q]);
+    return sum;
+  }
+};
+
+// The tree of reduce_add with a row in every lane: what a vector holds in its lanes kLane, kLane +
+// kStep, kLane + 2 kStep, ... is here a chain of its own, and adding two lanes is adding two
+// chains. So no sum goes across lanes, which for short rows would cost as much as the products.
+template <class S, int kQueries, int kStep>
+[[gnu::always_inline]] inline QueryFloats<S, kQueries> dot_lanes(const float* const (&x)[kQueries],
+                                                                 const float* columns,
+                                                                 std::size_t n, int lane) noexcept {
+  if constexpr (kStep < 8) {
+    const auto first = dot_lanes<S, kQueries, 2 * kStep>(x, columns, n, lane);
+    return first + dot_lanes<S, kQueries, 2 * kStep>(x, columns, n, lane + kStep);
+  } else {
+    QueryFloats<S, kQueries> low, high;
+    for (int q = 0; q < kQueries; ++q) low.of[q] = high.of[q] = S::set(0.0f);
+    for (std::size_t i = static_cast<std::size_t>(lane); i < n; i += kLanes) {
+      const auto near = S::load(columns + i * kLanes);
+      const auto far = S::load(columns + (i + kStep) * kLanes);
+      for (int q = 0; q < kQueries; ++q) {
+        low.of[q] = S::fma(S::set(x[q][i]), near, low.of[q]);
+        high.of[q] = S::fma(S::set(x[q][i + kStep]), far, high.of[q]);
+      }
+    }
+    return low + high;
+  }
+}
+
+template <class S, int kQueries>
+void dot_tile_part(const float* const* x, const float* columns, std::size_t n, float factor,
+                   float* dots, std::size_t dot_stride) noexcept {
+  const float* query[kQueries];
+  for (int q = 0; q < kQueries; ++q) query[q] = x[q];
+  const auto sums = dot_lanes<S, kQueries, 1>(query, columns, n, 0);
+  for (int q = 0; q < kQueries; ++q, dots += dot_stride) {
+    S::store(S::mul(sums.of[q], S::set(factor)), dots);
+  }
+}
+
+template <class S>
+void dot_tile(const float* const* x, std::size_t queries, const float* columns, std::size_t n,
+              float factor, float* dots, std::size_t dot_stride) noexcept {
+  constexpr int kQueries = S::kRegisters >= 16 ? 4 : 2;
+  std::size_t q = 0;
+  for (; q + kQueries <= queries; q += kQueries) {
+    dot_tile_part<S, kQueries>(x + q, columns, n, factor, dots + q * dot_stride, dot_stride);
+  }
+  for (; q < queries; ++q) {
+    dot_tile_part<S, 1>(x + q, columns, n, factor, dots + q * dot_stride, dot_stride);
+  }
+}
+
+// One vector of every y stays in registers while all rows go by.
+template <class S, int kQueries>
+void axpy_tile_part(const float* factors, std::size_t factor_stride, const float* rows,
+                    std::size_t stride, std::size_t count, std::size_t n,
+                    float* const* y) noexcept {
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    typename S::Floats acc[kQueries];
+    for (int q = 0; q < kQueries; ++q) acc[q] = S::load(y[q] + i);
+    for (std::size_t j = 0; j < count; ++j) {
+      const auto value = S::load(rows + j * stride + i);
+      for (int q = 0; q < kQueries; ++q) {
+        const float factor = factors[static_cast<std::size_t>(q) * factor_stride + j];
+        acc[q] = S::fma(S::set(factor), value, acc[q]);
+      }
+    }
+    for (int q = 0; q < kQueries; ++q) S::store(acc[q], y[q] + i);
+  }
+}
+
+template <class S>
+void axpy_tile(const float* factors, std::size_t factor_stride, std::size_t queries,
+               const float* rows, std::size_t stride, std::size_t count, std::size_t n,
+               float* const* y) noexcept {
+  constexpr int kQueries = S::kRegisters >= 16 ? 8 : 4;
+  std::size_t q = 0;
+  for (; q + kQueries <= queries; q += kQueries) {
+    axpy_tile_part<S, kQueries>(factors + q * factor_stride, factor_stride, rows, stride, count, n,
+                                y + q);
+  }
+  for (; q < queries; ++q) {
+    axpy_rows<S>(factors + q * factor_stride, rows, stride, count, n, y[q]);
   }
 }
 
@@ -326,6 +430,21 @@ void bf16_to_f32(const std::uint16_t* x, float* y, std::size_t n) noexcept {
   }
 }
 
+template <class S>
+void q8_0_to_f32(const std::byte* blocks, float* y, std::size_t n) noexcept {
+  for (std::size_t begin = 0; begin < n; begin += 2 * kLanes, blocks += 2 + 2 * kLanes) {
+    std::uint16_t scale[kLanes] = {};
+    std::int8_t quants[2 * kLanes];
+    __builtin_memcpy(scale, blocks, sizeof scale[0]);
+    __builtin_memcpy(quants, blocks + 2, sizeof quants);
+    float d[kLanes];
+    S::store(S::load_f16(scale), d);
+    for (std::size_t i = 0; i < 2 * kLanes; i += kLanes) {
+      S::store(S::mul(S::to_float(S::load_i8(quants + i)), S::set(d[0])), y + begin + i);
+    }
+  }
+}
+
 // The bits of |x|, read as an integer, order all finite values below infinity and infinity below
 // NaN, so one maximum answers both "how large" and "is anything wrong". A block whose inverse scale
 // would overflow (all magnitudes below 4e-37) is a block of zeros.
@@ -369,6 +488,9 @@ constexpr RowKernels make_row_kernels() noexcept {
           .axpy_f16 = axpy<S, std::uint16_t>,
           .axpy_rows_f32 = axpy_rows<S, float>,
           .axpy_rows_f16 = axpy_rows<S, std::uint16_t>,
+          .transpose16 = transpose16<S>,
+          .dot_tile = dot_tile<S>,
+          .axpy_tile = axpy_tile<S>,
           .sum = sum<S>,
           .sum_squares = sum_squares<S>,
           .max = max<S>,
@@ -384,6 +506,7 @@ constexpr RowKernels make_row_kernels() noexcept {
           .f32_to_f16 = f32_to_f16<S>,
           .f16_to_f32 = f16_to_f32<S>,
           .bf16_to_f32 = bf16_to_f32<S>,
+          .q8_0_to_f32 = q8_0_to_f32<S>,
           .quantize_activations = quantize_activations<S>};
 }
 

@@ -10,6 +10,7 @@ namespace lockstep::quant {
 namespace {
 
 struct Avx512Simd {
+  static constexpr int kRegisters = 32;
   using Floats = __m512;
   using Ints = __m512i;
 
@@ -29,8 +30,15 @@ struct Avx512Simd {
     constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_cvtps_ph(x, kNearest));
   }
+  static Ints load_i8(const std::int8_t* x) noexcept {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+  }
   static void store_i8(Ints x, std::int8_t* y) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm512_cvtepi32_epi8(x));
+  }
+
+  static void transpose16(const float* rows, std::size_t stride, float* columns) noexcept {
+    Avx2Simd::transpose16(rows, stride, columns);
   }
 
   static Floats add(Floats a, Floats b) noexcept { return _mm512_add_ps(a, b); }
