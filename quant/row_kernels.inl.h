@@ -7,7 +7,8 @@
 // S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32), the
 // constant kRegisters (how many Floats the register file holds) and functions
 //
-//   set load store load_f16 store_f16 load_bf16   memory, 16 values, unaligned
+//   set set_f16                                   one value in all lanes
+//   load store load_f16 store_f16 load_bf16       memory, 16 values, unaligned
 //   add sub mul div fma                           IEEE, round to nearest; fma(a, b, c) = a * b + c
 //   min max                                       a < b ? a : b, a > b ? a : b: the second if NaN
 //   or_nan(y, x)                                  y, but x where x is NaN
@@ -433,14 +434,13 @@ void bf16_to_f32(const std::uint16_t* x, float* y, std::size_t n) noexcept {
 template <class S>
 void q8_0_to_f32(const std::byte* blocks, float* y, std::size_t n) noexcept {
   for (std::size_t begin = 0; begin < n; begin += 2 * kLanes, blocks += 2 + 2 * kLanes) {
-    std::uint16_t scale[kLanes] = {};
+    std::uint16_t scale;
     std::int8_t quants[2 * kLanes];
-    __builtin_memcpy(scale, blocks, sizeof scale[0]);
+    __builtin_memcpy(&scale, blocks, sizeof scale);
     __builtin_memcpy(quants, blocks + 2, sizeof quants);
-    float d[kLanes];
-    S::store(S::load_f16(scale), d);
+    const auto d = S::set_f16(scale);
     for (std::size_t i = 0; i < 2 * kLanes; i += kLanes) {
-      S::store(S::mul(S::to_float(S::load_i8(quants + i)), S::set(d[0])), y + begin + i);
+      S::store(S::mul(S::to_float(S::load_i8(quants + i)), d), y + begin + i);
     }
   }
 }

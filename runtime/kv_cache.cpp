@@ -29,11 +29,10 @@ ops::DType dtype_of(KvType type, const ModelConfig& config) {
       break;
   }
   if (config.head_dim % ops::kCacheBlock != 0) {
-    throw Error(ErrorCode::usage, "a q8_0 key/value cache needs heads of a multiple of " +
-                                      std::to_string(ops::kCacheBlock) +
-                                      " values, and this model's have " +
-                                      std::to_string(config.head_dim) +
-                                      "; use an f16 or f32 cache");
+    throw Error(ErrorCode::usage,
+                "a q8_0 key/value cache needs heads of a multiple of " +
+                    std::to_string(ops::kCacheBlock) + " values, and this model's have " +
+                    std::to_string(config.head_dim) + "; use an f16 or f32 cache");
   }
   return ops::DType::q8_0;
 }

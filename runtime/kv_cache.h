@@ -1,5 +1,6 @@
-// Keys and values of all sequences: per layer two tensors [slots, context, kv_width] in f16, f32 or q8_0.
-// Memory is mapped but untouched until a worker writes it, so pages land on the writer's node.
+// Keys and values of all sequences: per layer two tensors [slots, context, kv_width] in f16, f32 or
+// q8_0. Memory is mapped but untouched until a worker writes it, so pages land on the writer's
+// node.
 #pragma once
 
 #include <cstddef>

@@ -21,6 +21,10 @@ struct Avx2Simd {
   };
 
   static Floats set(float x) noexcept { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Floats set_f16(std::uint16_t x) noexcept {
+    const __m256 all = _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(x)));
+    return {all, all};
+  }
   static Floats load(const float* x) noexcept {
     return {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
   }

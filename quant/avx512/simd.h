@@ -16,6 +16,9 @@ struct Avx512Simd {
 
   static Floats set(float x) noexcept { return _mm512_set1_ps(x); }
   static Floats load(const float* x) noexcept { return _mm512_loadu_ps(x); }
+  static Floats set_f16(std::uint16_t x) noexcept {
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(x)));
+  }
   static __m256i load_halves(const std::uint16_t* x) noexcept {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   }

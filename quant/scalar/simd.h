@@ -36,6 +36,7 @@ struct ScalarSimd {
   static Floats set(float x) noexcept {
     return floats([&](int) { return x; });
   }
+  static Floats set_f16(std::uint16_t x) noexcept { return set(f16_to_f32(x)); }
   static Floats load(const float* x) noexcept {
     return floats([&](int i) { return x[i]; });
   }
