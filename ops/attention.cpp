@@ -1,8 +1,14 @@
-// Causal attention over a cache. The unit of work is one head of one token, so a worker's share
-// never depends on how long the cache is, and every unit is computed by one worker in one order:
+// Causal attention over a cache. Every query (one head of one token) has a recurrence of its own:
 // pieces of kAttentionPiece positions, each folded into a running maximum, sum and weighted value
 // (the online form of softmax). The order is a function of the token's position alone, hence so are
 // the bits.
+//
+// What is shared is memory traffic and registers. The queries of a worker's slice that read the
+// same head of the same slot go through the cache together, up to kBlock of them: neighbouring
+// tokens of a prompt, and the heads that share one head of keys and values. A stretch of kStretch
+// positions is widened to f32 once and meets all of them. Since no query notices the others, a
+// slice may begin and end anywhere.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,22 +20,64 @@
 namespace lockstep::ops {
 namespace {
 
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kStretch = 32;
+// Rows that transpose16() and dot_tile() take at once.
+constexpr std::size_t kTile = 16;
+// With fewer queries, turning the keys around costs more than adding across lanes.
+constexpr std::size_t kTileQueries = 4;
+static_assert(kAttentionPiece % kStretch == 0 && kStretch % kTile == 0);
+
 // Keys or values of one head in one slot, position by position.
 struct CacheView {
   const std::byte* first = nullptr;  // position 0
   std::size_t stride = 0;            // bytes to the next position
-  bool half = false;
+  DType dtype = DType::f32;
 
-  template <class T>
-  const T* at(std::size_t position) const noexcept {
-    return reinterpret_cast<const T*>(first + position * stride);
-  }
-  // From one position to the next.
-  template <class T>
-  std::size_t elements() const noexcept {
-    return stride / sizeof(T);
+  const std::byte* at(std::size_t position) const noexcept { return first + position * stride; }
+};
+
+// f32 rows, `stride` values apart.
+struct Rows {
+  const float* first = nullptr;
+  std::size_t stride = 0;
+};
+
+// Queries that read the same keys and values. Lengths are the positions each may see.
+struct Block {
+  std::size_t queries = 0;
+  const float* q[kBlock];
+  float* y[kBlock];
+  std::size_t length[kBlock];
+  float max[kBlock];
+  float sum[kBlock];
+
+  std::size_t longest() const noexcept { return *std::max_element(length, length + queries); }
+  // How many of `count` positions from `begin` query i sees.
+  std::size_t seen(std::size_t i, std::size_t begin, std::size_t count) const noexcept {
+    return length[i] <= begin ? 0 : std::min(count, length[i] - begin);
   }
 };
+
+struct Scratch {
+  float* scores;   // [kBlock, kAttentionPiece]
+  float* wide;     // [kStretch, head_dim]
+  float* columns;  // [head_dim, kTile]
+
+  static std::size_t floats(std::size_t head_dim) noexcept {
+    return kBlock * kAttentionPiece + (kStretch + kTile) * head_dim;
+  }
+  Scratch(std::byte* at, std::size_t head_dim) noexcept
+      : scores(reinterpret_cast<float*>(at)),
+        wide(scores + kBlock * kAttentionPiece),
+        columns(wide + kStretch * head_dim) {}
+  float* of(std::size_t query) const noexcept { return scores + query * kAttentionPiece; }
+};
+
+bool is_cache(const TensorType& type, const AttentionParams& params) noexcept {
+  return (type.dtype == DType::f32 || type.dtype == DType::f16 || type.dtype == DType::q8_0) &&
+         type.shape.rank() == 3 && type.shape[2] == params.kv_heads * params.head_dim;
+}
 
 class Attention final : public Op {
  public:
@@ -49,13 +97,17 @@ class Attention final : public Op {
         params_.heads % params_.kv_heads != 0) {
       throw ShapeError("attention: heads are " + detail() + ", expected kv to divide them");
     }
-    const std::size_t width = params_.kv_heads * params_.head_dim;
     expect_type("attention", "q", q,
                 {DType::f32, {q.shape.rows(), params_.heads * params_.head_dim}});
-    const bool floats = keys.dtype == DType::f32 || keys.dtype == DType::f16;
-    if (!floats || keys.shape.rank() != 3 || keys.shape[2] != width) {
+    if (!is_cache(keys, params_)) {
       shape_error("attention", "k_cache", keys,
-                  "f32 or f16 [slots, context, " + std::to_string(width) + "]");
+                  "f32, f16 or q8_0 [slots, context, " +
+                      std::to_string(params_.kv_heads * params_.head_dim) + "]");
+    }
+    if (keys.dtype == DType::q8_0 && params_.head_dim % kCacheBlock != 0) {
+      shape_error("attention", "k_cache", keys,
+                  "f32 or f16, since heads of " + std::to_string(params_.head_dim) +
+                      " values are not blocks of " + std::to_string(kCacheBlock));
     }
     expect_type("attention", "v_cache", inputs[2], keys);
     expect_type("attention", "positions", inputs[3], {DType::i32, {q.shape[0]}});
@@ -63,88 +115,181 @@ class Attention final : public Op {
     return q;
   }
 
-  // Head-major: neighbouring units share a head, hence the cache lines of its keys and values.
+  // A unit is a query. They are in the order kv head, token, head of the group, so that a slice
+  // holds as many queries as possible of one head of the cache.
   Partition partition(std::span<const TensorType>, const TensorType&) const override {
     return {.kind = Partition::Kind::units, .extent = params_.heads * tokens_, .align = 1};
   }
   Reach reach(std::size_t) const override { return Reach::all; }
   std::size_t scratch_bytes(std::span<const TensorType>, const TensorType&,
                             unsigned) const override {
-    return kAttentionPiece * sizeof(float);
+    return Scratch::floats(params_.head_dim) * sizeof(float);
   }
 
   void run(const Io& io, const Lane& lane) const noexcept override {
-    const auto* positions = io.inputs[3].row<const std::int32_t>(0);
     const auto* slots = io.inputs[4].row<const std::int32_t>(0);
+    const Scratch scratch(io.scratch, params_.head_dim);
+    const std::size_t group = params_.heads / params_.kv_heads;
     const Slice mine = io.partition.slice(lane);
-    for (std::size_t unit = mine.begin; unit < mine.end; ++unit) {
-      const std::size_t head = unit / tokens_;
-      const std::size_t token = unit % tokens_;
-      const std::size_t kv_head = head / (params_.heads / params_.kv_heads);
-      const auto slot = static_cast<std::size_t>(slots[token]);
-      const std::size_t column = head * params_.head_dim;
-      attend(io.inputs[0].row<const float>(token) + column, view(io.inputs[1], slot, kv_head),
-             view(io.inputs[2], slot, kv_head), static_cast<std::size_t>(positions[token]) + 1,
-             reinterpret_cast<float*>(io.scratch), io.output.row<float>(token) + column);
+    for (std::size_t unit = mine.begin; unit < mine.end;) {
+      const std::size_t kv_head = unit / (group * tokens_);
+      const std::int32_t slot = slots[unit / group % tokens_];
+      Block block;
+      for (; unit < mine.end && block.queries < kBlock; ++unit) {
+        const std::size_t token = unit / group % tokens_;
+        if (unit / (group * tokens_) != kv_head || slots[token] != slot) break;
+        append(io, token, kv_head * group + unit % group, block);
+      }
+      attend(view(io.inputs[1], static_cast<std::size_t>(slot), kv_head),
+             view(io.inputs[2], static_cast<std::size_t>(slot), kv_head), scratch, block);
     }
   }
 
  private:
   CacheView view(const Tensor& cache, std::size_t slot, std::size_t kv_head) const noexcept {
-    const bool half = cache.type.dtype == DType::f16;
-    const std::size_t element = half ? sizeof(std::uint16_t) : sizeof(float);
-    return {cache.row<const std::byte>(slot * cache.type.shape[1]) +
-                kv_head * params_.head_dim * element,
-            cache.row_stride, half};
+    const TensorType head{cache.type.dtype, {params_.head_dim}};
+    return {cache.row<const std::byte>(slot * cache.type.shape[1]) + kv_head * head.row_bytes(),
+            cache.row_stride, cache.type.dtype};
   }
 
-  // y = softmax(scale * q K^T) V over positions [0, length).
-  void attend(const float* q, const CacheView& keys, const CacheView& values, std::size_t length,
-              float* scores, float* y) const noexcept {
-    const std::size_t dim = params_.head_dim;
-    float max = -std::numeric_limits<float>::infinity();
-    float sum = 0.0f;
-    std::memset(y, 0, dim * sizeof(float));
-    for (std::size_t begin = 0; begin < length; begin += kAttentionPiece) {
-      const std::size_t count = std::min(kAttentionPiece, length - begin);
-      score(q, keys, begin, count, scores);
-      const float piece_max = kernels_.max(scores, count);
-      if (piece_max > max) {
-        if (begin > 0) {  // what was gathered so far was relative to a smaller maximum
-          float correction = max - piece_max;
-          kernels_.exp(&correction, &correction, 1);
-          sum *= correction;
-          kernels_.scale(correction, y, y, dim);
-        }
-        max = piece_max;
+  void append(const Io& io, std::size_t token, std::size_t head, Block& block) const noexcept {
+    const std::size_t column = head * params_.head_dim;
+    const std::size_t i = block.queries++;
+    block.q[i] = io.inputs[0].row<const float>(token) + column;
+    block.y[i] = io.output.row<float>(token) + column;
+    block.length[i] = static_cast<std::size_t>(io.inputs[3].row<const std::int32_t>(0)[token]) + 1;
+    block.max[i] = -std::numeric_limits<float>::infinity();
+    block.sum[i] = 0.0f;
+    std::memset(block.y[i], 0, params_.head_dim * sizeof(float));
+  }
+
+  // y = softmax(scale * q K^T) V over positions [0, length), for every query.
+  void attend(const CacheView& keys, const CacheView& values, const Scratch& scratch,
+              Block& block) const noexcept {
+    const std::size_t longest = block.longest();
+    for (std::size_t begin = 0; begin < longest; begin += kAttentionPiece) {
+      const std::size_t count = std::min(kAttentionPiece, longest - begin);
+      if (params_.head_dim % kTile == 0 && block.queries >= kTileQueries) {
+        score_tiles(keys, begin, count, scratch, block);
+      } else {
+        score_rows(keys, begin, count, scratch, block);
       }
-      sum += kernels_.exp_sum(scores, max, count);
-      accumulate(values, begin, count, scores, y);
+      for (std::size_t i = 0; i < block.queries; ++i) {
+        const std::size_t seen = block.seen(i, begin, count);
+        if (seen != 0) weigh(begin, seen, scratch.of(i), block, i);
+      }
+      accumulate(values, begin, count, scratch, block);
     }
-    kernels_.scale(1.0f / sum, y, y, dim);
+    for (std::size_t i = 0; i < block.queries; ++i) {
+      kernels_.scale(1.0f / block.sum[i], block.y[i], block.y[i], params_.head_dim);
+    }
   }
 
-  void score(const float* q, const CacheView& keys, std::size_t begin, std::size_t count,
-             float* scores) const noexcept {
-    const std::size_t dim = params_.head_dim;
-    if (keys.half) {
-      kernels_.dot_rows_f16(q, keys.at<std::uint16_t>(begin), keys.elements<std::uint16_t>(), count,
-                            dim, scores);
-    } else {
-      kernels_.dot_rows_f32(q, keys.at<float>(begin), keys.elements<float>(), count, dim, scores);
+  // Scores become weights relative to the running maximum.
+  void weigh(std::size_t begin, std::size_t count, float* scores, Block& block,
+             std::size_t i) const noexcept {
+    const float piece_max = kernels_.max(scores, count);
+    if (piece_max > block.max[i]) {
+      if (begin > 0) {  // what was gathered so far was relative to a smaller maximum
+        float correction = block.max[i] - piece_max;
+        kernels_.exp(&correction, &correction, 1);
+        block.sum[i] *= correction;
+        kernels_.scale(correction, block.y[i], block.y[i], params_.head_dim);
+      }
+      block.max[i] = piece_max;
     }
-    kernels_.scale(params_.scale, scores, scores, count);
+    block.sum[i] += kernels_.exp_sum(scores, block.max[i], count);
+  }
+
+  // Positions [begin, begin + count) in f32.
+  Rows widen(const CacheView& view, std::size_t begin, std::size_t count,
+             float* wide) const noexcept {
+    const std::size_t dim = params_.head_dim;
+    if (view.dtype == DType::f32) {
+      return {reinterpret_cast<const float*>(view.at(begin)), view.stride / sizeof(float)};
+    }
+    for (std::size_t j = 0; j < count; ++j) {
+      const std::byte* from = view.at(begin + j);
+      if (view.dtype == DType::f16) {
+        kernels_.f16_to_f32(reinterpret_cast<const std::uint16_t*>(from), wide + j * dim, dim);
+      } else {
+        kernels_.q8_0_to_f32(from, wide + j * dim, dim);
+      }
+    }
+    return {wide, dim};
+  }
+
+  void score_tiles(const CacheView& keys, std::size_t begin, std::size_t count,
+                   const Scratch& scratch, const Block& block) const noexcept {
+    const std::size_t dim = params_.head_dim;
+    for (std::size_t at = 0; at < count; at += kTile) {
+      const std::size_t there = std::min(kTile, count - at);
+      Rows rows = widen(keys, begin + at, there, scratch.wide);
+      if (there < kTile) {  // there may be nothing to read behind the last position
+        for (std::size_t j = 0; j < there && rows.first != scratch.wide; ++j) {
+          std::memcpy(scratch.wide + j * dim, rows.first + j * rows.stride, dim * sizeof(float));
+        }
+        std::memset(scratch.wide + there * dim, 0, (kTile - there) * dim * sizeof(float));
+        rows = {scratch.wide, dim};
+      }
+      kernels_.transpose16(rows.first, rows.stride, dim, scratch.columns);
+      std::size_t first = 0;
+      while (block.length[first] <= begin + at) ++first;  // the longest goes further
+      kernels_.dot_tile(block.q + first, block.queries - first, scratch.columns, dim, params_.scale,
+                        scratch.of(first) + at, kAttentionPiece);
+    }
+  }
+
+  void score_rows(const CacheView& keys, std::size_t begin, std::size_t count,
+                  const Scratch& scratch, const Block& block) const noexcept {
+    const std::size_t dim = params_.head_dim;
+    for (std::size_t at = 0; at < count; at += kStretch) {
+      const std::size_t there = std::min(kStretch, count - at);
+      const auto* halves = reinterpret_cast<const std::uint16_t*>(keys.at(begin + at));
+      const bool half = keys.dtype == DType::f16;
+      const Rows rows = half ? Rows{} : widen(keys, begin + at, there, scratch.wide);
+      for (std::size_t i = 0; i < block.queries; ++i) {
+        const std::size_t seen = block.seen(i, begin + at, there);
+        float* const scores = scratch.of(i) + at;
+        if (half) {
+          kernels_.dot_rows_f16(block.q[i], halves, keys.stride / sizeof *halves, seen, dim,
+                                scores);
+        } else {
+          kernels_.dot_rows_f32(block.q[i], rows.first, rows.stride, seen, dim, scores);
+        }
+        kernels_.scale(params_.scale, scores, scores, seen);
+      }
+    }
   }
 
   void accumulate(const CacheView& values, std::size_t begin, std::size_t count,
-                  const float* weights, float* y) const noexcept {
+                  const Scratch& scratch, const Block& block) const noexcept {
     const std::size_t dim = params_.head_dim;
-    if (values.half) {
-      kernels_.axpy_rows_f16(weights, values.at<std::uint16_t>(begin),
-                             values.elements<std::uint16_t>(), count, dim, y);
-    } else {
-      kernels_.axpy_rows_f32(weights, values.at<float>(begin), values.elements<float>(), count, dim,
-                             y);
+    const bool half = values.dtype == DType::f16 && block.queries < kTileQueries;
+    for (std::size_t at = 0; at < count; at += kStretch) {
+      const std::size_t there = std::min(kStretch, count - at);
+      const auto* halves = reinterpret_cast<const std::uint16_t*>(values.at(begin + at));
+      const Rows rows = half ? Rows{} : widen(values, begin + at, there, scratch.wide);
+      for (std::size_t i = 0; i < block.queries;) {
+        const std::size_t seen = block.seen(i, begin + at, there);
+        const float* const weights = scratch.of(i) + at;
+        if (half) {
+          kernels_.axpy_rows_f16(weights, halves, values.stride / sizeof *halves, seen, dim,
+                                 block.y[i++]);
+          continue;
+        }
+        std::size_t alike = 1;
+        if (dim % kTile == 0) {
+          while (i + alike < block.queries && block.seen(i + alike, begin + at, there) == seen) {
+            ++alike;
+          }
+          kernels_.axpy_tile(weights, kAttentionPiece, alike, rows.first, rows.stride, seen, dim,
+                             block.y + i);
+        } else {
+          kernels_.axpy_rows_f32(weights, rows.first, rows.stride, seen, dim, block.y[i]);
+        }
+        i += alike;
+      }
     }
   }
 

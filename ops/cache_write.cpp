@@ -11,13 +11,18 @@
 namespace lockstep::ops {
 namespace {
 
-// Values per cache line of an f16 cache: a cut here keeps two workers off one line.
+// Values per cache line of an f16 cache: a cut here keeps two workers off one line. It also keeps
+// the blocks of a q8_0 cache whole.
 constexpr std::size_t kLineValues = 32;
+static_assert(kLineValues % kCacheBlock == 0);
 
 class CacheWrite final : public Op {
  public:
-  CacheWrite(const quant::RowKernels& kernels, const Shape& x)
-      : kernels_(kernels), tokens_(x.rows()), width_(x.columns()) {}
+  CacheWrite(const quant::RowKernels& kernels, const Shape& x, DType cache)
+      : kernels_(kernels),
+        tokens_(x.rows()),
+        width_(x.columns()),
+        align_(cache == DType::q8_0 ? kCacheBlock : 1) {}
 
   std::string_view name() const noexcept override { return "cache_write"; }
 
@@ -25,10 +30,12 @@ class CacheWrite final : public Op {
     const TensorType& x = inputs[0];
     const TensorType& cache = inputs[1];
     expect_matrix("cache_write", "x", x, DType::f32);
-    const bool floats = cache.dtype == DType::f32 || cache.dtype == DType::f16;
-    if (!floats || cache.shape.rank() != 3 || cache.shape[2] != x.shape[1]) {
+    const bool known = cache.dtype == DType::f32 || cache.dtype == DType::f16 ||
+                       (cache.dtype == DType::q8_0 && x.shape[1] % kCacheBlock == 0);
+    if (!known || cache.shape.rank() != 3 || cache.shape[2] != x.shape[1]) {
       shape_error("cache_write", "cache", cache,
-                  "f32 or f16 [slots, context, " + std::to_string(x.shape[1]) + "]");
+                  "f32, f16 or (in whole blocks) q8_0 [slots, context, " +
+                      std::to_string(x.shape[1]) + "]");
     }
     expect_type("cache_write", "positions", inputs[2], {DType::i32, {x.shape[0]}});
     expect_type("cache_write", "slots", inputs[3], {DType::i32, {x.shape[0]}});
@@ -41,7 +48,7 @@ class CacheWrite final : public Op {
     return by_columns(width_, kLineValues);
   }
   bool accepts(const Partition& other) const override {
-    return is_rows(other, tokens_) || is_columns(other, width_, 1);
+    return is_rows(other, tokens_) || is_columns(other, width_, align_);
   }
   Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
@@ -50,32 +57,45 @@ class CacheWrite final : public Op {
     const auto* positions = io.inputs[2].row<const std::int32_t>(0);
     const auto* slots = io.inputs[3].row<const std::int32_t>(0);
     const std::size_t context = io.output.type.shape[1];
-    const bool half = io.output.type.dtype == DType::f16;
     const Region mine = region(io.partition, tokens_, width_, lane);
     const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const std::size_t row =
           static_cast<std::size_t>(slots[i]) * context + static_cast<std::size_t>(positions[i]);
-      const float* from = x.row<const float>(i) + first;
-      if (half) {
-        kernels_.f32_to_f16(from, io.output.row<std::uint16_t>(row) + first, mine.columns.size());
-      } else {
-        std::memcpy(io.output.row<float>(row) + first, from, mine.columns.size() * sizeof(float));
-      }
+      store(x.row<const float>(i) + first, io.output, row, first, mine.columns.size());
     }
   }
 
  private:
+  void store(const float* from, const Tensor& cache, std::size_t row, std::size_t first,
+             std::size_t count) const noexcept {
+    switch (cache.type.dtype) {
+      case DType::f16:
+        kernels_.f32_to_f16(from, cache.row<std::uint16_t>(row) + first, count);
+        break;
+      case DType::q8_0:
+        q8_0_.encode(from, nullptr,
+                     cache.row<std::byte>(row) + quant::bytes_of(q8_0_.format, first), count);
+        break;
+      default:
+        std::memcpy(cache.row<float>(row) + first, from, count * sizeof(float));
+        break;
+    }
+  }
+
   const quant::RowKernels& kernels_;
   std::size_t tokens_;
   std::size_t width_;
+  std::size_t align_;  // where a row may be cut
+  const quant::FormatTraits& q8_0_ = quant::traits(quant::Format::q8_0);
 };
 
 }  // namespace
 
 Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots) {
-  return graph.add(std::make_unique<CacheWrite>(graph.rows(), graph.type(x).shape),
-                   {x, cache, positions, slots});
+  return graph.add(
+      std::make_unique<CacheWrite>(graph.rows(), graph.type(x).shape, graph.type(cache).dtype),
+      {x, cache, positions, slots});
 }
 
 }  // namespace lockstep::ops

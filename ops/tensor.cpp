@@ -14,6 +14,8 @@ std::string_view name_of(DType dtype) noexcept {
       return "f16";
     case DType::i32:
       return "i32";
+    case DType::q8_0:
+      return "q8_0";
     case DType::act_q8_0:
       return "act_q8_0";
     case DType::act_q8_k:
@@ -31,6 +33,8 @@ std::size_t TensorType::row_bytes() const noexcept {
       return columns * sizeof(std::uint16_t);
     case DType::i32:
       return columns * sizeof(std::int32_t);
+    case DType::q8_0:
+      return quant::bytes_of(quant::Format::q8_0, columns);
     case DType::act_q8_0:
       return quant::ActivationLayout::of(quant::Format::q8_0, columns).bytes;
     case DType::act_q8_k:

@@ -4,27 +4,31 @@
 // its own copy, compiled for its own instruction set. (A NaN result is a NaN everywhere; which of
 // the NaNs is not promised.)
 //
-// S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32) and
-// functions
-//   set load store load_f16 store_f16 load_bf16        memory, 16 values, unaligned
-//   add sub mul div fma                                IEEE, round to nearest; fma(a, b, c) = a * b
-//   + c min max                                            a < b ? a : b, a > b ? a : b: the second
-//   if NaN or_nan(y, x)                                       y, but x where x is NaN round
-//   to_float power_of_two                        nearest even for |x| < 2^22; Ints to f32; 2^n
-//   halve sub_ints abs_bits max_ints                   n >> 1 (toward -inf), ..., bits of |x| as
-//   int32 store_i8                                           the low bytes reduce_add reduce_max
-//   tree 16-8-4-2-1: lane j with lane j + 8, ... reduce_add4 stores the sums of four vectors
+// S, the policy class of simd.h, has types Floats and Ints (16 lanes of f32 and int32), the
+// constant kRegisters (how many Floats the register file holds) and functions
+//
+//   set set_f16                                   one value in all lanes
+//   load store load_f16 store_f16 load_bf16       memory, 16 values, unaligned
+//   add sub mul div fma                           IEEE, round to nearest; fma(a, b, c) = a * b + c
+//   min max                                       a < b ? a : b, a > b ? a : b: the second if NaN
+//   or_nan(y, x)                                  y, but x where x is NaN
+//   round to_float power_of_two                   nearest even for |x| < 2^22; Ints to f32; 2^n
+//   halve sub_ints abs_bits max_ints              n >> 1 (toward -inf), ..., bits of |x| as int32
+//   load_i8 store_i8                              16 bytes to Ints; the low bytes of Ints
+//   reduce_add reduce_max                         tree 16-8-4-2-1: lane j with lane j + 8, ...
+//   reduce_add4                                   stores the sums of four vectors
+//   transpose16(rows, stride, columns)            columns[i * 16 + j] = rows[j * stride + i], 16 x
+//   16
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/row_tiles.inl.h"
 #include "quant/rows.h"
 
 namespace lockstep::quant {
 namespace {
-
-inline constexpr std::size_t kLanes = 16;
 
 // The last n < 16 values of a row, the rest `fill`. Copied value by value, so nothing is read past
 // the end.
@@ -326,6 +330,20 @@ void bf16_to_f32(const std::uint16_t* x, float* y, std::size_t n) noexcept {
   }
 }
 
+template <class S>
+void q8_0_to_f32(const std::byte* blocks, float* y, std::size_t n) noexcept {
+  for (std::size_t begin = 0; begin < n; begin += 2 * kLanes, blocks += 2 + 2 * kLanes) {
+    std::uint16_t scale;
+    std::int8_t quants[2 * kLanes];
+    __builtin_memcpy(&scale, blocks, sizeof scale);
+    __builtin_memcpy(quants, blocks + 2, sizeof quants);
+    const auto d = S::set_f16(scale);
+    for (std::size_t i = 0; i < 2 * kLanes; i += kLanes) {
+      S::store(S::mul(S::to_float(S::load_i8(quants + i)), d), y + begin + i);
+    }
+  }
+}
+
 // The bits of |x|, read as an integer, order all finite values below infinity and infinity below
 // NaN, so one maximum answers both "how large" and "is anything wrong". A block whose inverse scale
 // would overflow (all magnitudes below 4e-37) is a block of zeros.
@@ -369,6 +387,9 @@ constexpr RowKernels make_row_kernels() noexcept {
           .axpy_f16 = axpy<S, std::uint16_t>,
           .axpy_rows_f32 = axpy_rows<S, float>,
           .axpy_rows_f16 = axpy_rows<S, std::uint16_t>,
+          .transpose16 = transpose16<S>,
+          .dot_tile = dot_tile<S>,
+          .axpy_tile = axpy_tile<S>,
           .sum = sum<S>,
           .sum_squares = sum_squares<S>,
           .max = max<S>,
@@ -384,6 +405,7 @@ constexpr RowKernels make_row_kernels() noexcept {
           .f32_to_f16 = f32_to_f16<S>,
           .f16_to_f32 = f16_to_f32<S>,
           .bf16_to_f32 = bf16_to_f32<S>,
+          .q8_0_to_f32 = q8_0_to_f32<S>,
           .quantize_activations = quantize_activations<S>};
 }
 

@@ -32,6 +32,17 @@ struct RowKernels {
                         std::size_t count, std::size_t n, float* y) noexcept;
   void (*axpy_rows_f16)(const float* factors, const std::uint16_t* rows, std::size_t stride,
                         std::size_t count, std::size_t n, float* y) noexcept;
+  // Tiles, for many x at once. columns[i * 16 + j] = rows[j * stride + i], j < 16, i < n; then
+  // dots[q * dot_stride + j] = factor * dot_f32(x[q], row j) for those 16 rows, and
+  // axpy_rows_f32(factors + q * factor_stride, rows, ..., y[q]) for every q. n is a multiple of 16;
+  // the bits are those of the functions named.
+  void (*transpose16)(const float* rows, std::size_t stride, std::size_t n,
+                      float* columns) noexcept;
+  void (*dot_tile)(const float* const* x, std::size_t queries, const float* columns, std::size_t n,
+                   float factor, float* dots, std::size_t dot_stride) noexcept;
+  void (*axpy_tile)(const float* factors, std::size_t factor_stride, std::size_t queries,
+                    const float* rows, std::size_t stride, std::size_t count, std::size_t n,
+                    float* const* y) noexcept;
   // sum x[i] ; sum x[i]^2 ; max x[i] (-inf for n == 0; NaN is ignored)
   float (*sum)(const float* x, std::size_t n) noexcept;
   float (*sum_squares)(const float* x, std::size_t n) noexcept;
@@ -55,6 +66,8 @@ struct RowKernels {
   void (*f32_to_f16)(const float* x, std::uint16_t* y, std::size_t n) noexcept;
   void (*f16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
   void (*bf16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;
+  // Blocks of formats/q8_0.h as f32; n is a multiple of 32.
+  void (*q8_0_to_f32)(const std::byte* blocks, float* y, std::size_t n) noexcept;
   // Quantizes n values (a multiple of `block`, which is 32 or 256) into an activation row laid out
   // by ActivationLayout: per block scale = amax / 127, q = nearest-even(x / scale). A block with a
   // NaN or infinity gets scale NaN and zeros, so that the damage stays in this row.

@@ -2,6 +2,9 @@
 #include "runtime/kv_cache.h"
 
 #include <new>
+#include <string>
+
+#include "ops/ops.h"
 
 namespace lockstep {
 namespace {
@@ -16,22 +19,37 @@ std::size_t checked_product(std::size_t a, std::size_t b) {
   return product;
 }
 
+ops::DType dtype_of(KvType type, const ModelConfig& config) {
+  switch (type) {
+    case KvType::f16:
+      return ops::DType::f16;
+    case KvType::f32:
+      return ops::DType::f32;
+    case KvType::q8_0:
+      break;
+  }
+  if (config.head_dim % ops::kCacheBlock != 0) {
+    throw Error(ErrorCode::usage,
+                "a q8_0 key/value cache needs heads of a multiple of " +
+                    std::to_string(ops::kCacheBlock) + " values, and this model's have " +
+                    std::to_string(config.head_dim) + "; use an f16 or f32 cache");
+  }
+  return ops::DType::q8_0;
+}
+
 }  // namespace
 
 KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type)
     : lengths_(slots, 0) {
-  const ops::TensorType tensor{type == KvType::f16 ? ops::DType::f16 : ops::DType::f32,
-                               {slots, context, config.kv_width()}};
-  const std::size_t element = type == KvType::f16 ? 2 : 4;
-  const std::size_t bytes =
-      checked_product(checked_product(slots, context), checked_product(config.kv_width(), element));
+  const ops::TensorType tensor{dtype_of(type, config), {slots, context, config.kv_width()}};
+  const std::size_t bytes = checked_product(checked_product(slots, context), tensor.row_bytes());
   const std::size_t total = checked_product(bytes, checked_product(2, config.layers));
   try {
     buffer_ = topology::NodeBuffer(total);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::no_resource,
                 "no memory for a key/value cache of " + std::to_string(total >> 20) +
-                    " MiB; use a smaller context, fewer slots or an f16 cache");
+                    " MiB; use a smaller context, fewer slots or a smaller type of cache");
   }
   std::byte* at = buffer_.data();
   for (std::size_t layer = 0; layer < config.layers; ++layer, at += 2 * bytes) {

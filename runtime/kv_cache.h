@@ -1,5 +1,6 @@
-// Keys and values of all sequences: per layer two tensors [slots, context, kv_width] in f16 or f32.
-// Memory is mapped but untouched until a worker writes it, so pages land on the writer's node.
+// Keys and values of all sequences: per layer two tensors [slots, context, kv_width] in f16, f32 or
+// q8_0. Memory is mapped but untouched until a worker writes it, so pages land on the writer's
+// node.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace lockstep {
 
 class KvCache {
  public:
-  // Throws Error(no_resource) if the sizes overflow or the memory cannot be mapped.
+  // Throws Error(no_resource) if the sizes overflow or the memory cannot be mapped, Error(usage) if
+  // the heads of the model do not fit the type.
   KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type);
 
   const std::vector<LayerCache>& layers() const noexcept { return layers_; }

@@ -5,12 +5,14 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lockstep::quant {
 namespace {
 
 struct Avx2Simd {
+  static constexpr int kRegisters = 8;
   struct Floats {
     __m256 lo, hi;  // lanes 0-7, 8-15
   };
@@ -19,6 +21,10 @@ struct Avx2Simd {
   };
 
   static Floats set(float x) noexcept { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Floats set_f16(std::uint16_t x) noexcept {
+    const __m256 all = _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(x)));
+    return {all, all};
+  }
   static Floats load(const float* x) noexcept {
     return {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
   }
@@ -43,12 +49,44 @@ struct Avx2Simd {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm256_cvtps_ph(x.lo, kNearest));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y + 8), _mm256_cvtps_ph(x.hi, kNearest));
   }
+  static Ints load_i8(const std::int8_t* x) noexcept {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes))};
+  }
   // For values that fit: the narrowing saturates.
   static void store_i8(Ints x, std::int8_t* y) noexcept {
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.lo, x.hi), 0xd8);
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y), bytes);
+  }
+
+  // Four rows of the upper half of a register beside four of the lower, so that all that is left is
+  // a transposition of 4 x 4 in either half.
+  static void transpose8(const float* rows, std::size_t stride, float* columns) noexcept {
+    for (std::size_t i = 0; i < 8; i += 4) {
+      __m256 r[4];
+      for (std::size_t j = 0; j < 4; ++j) {
+        const float* at = rows + j * stride + i;
+        r[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)),
+                                    _mm_loadu_ps(at + 4 * stride), 1);
+      }
+      const __m256 low01 = _mm256_unpacklo_ps(r[0], r[1]);
+      const __m256 low23 = _mm256_unpacklo_ps(r[2], r[3]);
+      const __m256 high01 = _mm256_unpackhi_ps(r[0], r[1]);
+      const __m256 high23 = _mm256_unpackhi_ps(r[2], r[3]);
+      float* const to = columns + i * 16;
+      _mm256_storeu_ps(to, _mm256_shuffle_ps(low01, low23, 0x44));
+      _mm256_storeu_ps(to + 16, _mm256_shuffle_ps(low01, low23, 0xee));
+      _mm256_storeu_ps(to + 32, _mm256_shuffle_ps(high01, high23, 0x44));
+      _mm256_storeu_ps(to + 48, _mm256_shuffle_ps(high01, high23, 0xee));
+    }
+  }
+  static void transpose16(const float* rows, std::size_t stride, float* columns) noexcept {
+    for (std::size_t i = 0; i < 16; i += 8) {
+      transpose8(rows + i, stride, columns + i * 16);
+      transpose8(rows + 8 * stride + i, stride, columns + i * 16 + 8);
+    }
   }
 
   static Floats add(Floats a, Floats b) noexcept {

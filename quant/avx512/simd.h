@@ -10,11 +10,15 @@ namespace lockstep::quant {
 namespace {
 
 struct Avx512Simd {
+  static constexpr int kRegisters = 32;
   using Floats = __m512;
   using Ints = __m512i;
 
   static Floats set(float x) noexcept { return _mm512_set1_ps(x); }
   static Floats load(const float* x) noexcept { return _mm512_loadu_ps(x); }
+  static Floats set_f16(std::uint16_t x) noexcept {
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(x)));
+  }
   static __m256i load_halves(const std::uint16_t* x) noexcept {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   }
@@ -29,8 +33,15 @@ struct Avx512Simd {
     constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_cvtps_ph(x, kNearest));
   }
+  static Ints load_i8(const std::int8_t* x) noexcept {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+  }
   static void store_i8(Ints x, std::int8_t* y) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm512_cvtepi32_epi8(x));
+  }
+
+  static void transpose16(const float* rows, std::size_t stride, float* columns) noexcept {
+    Avx2Simd::transpose16(rows, stride, columns);
   }
 
   static Floats add(Floats a, Floats b) noexcept { return _mm512_add_ps(a, b); }

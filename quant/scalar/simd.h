@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "quant/half.h"
@@ -11,6 +12,7 @@ namespace {
 
 struct ScalarSimd {
   static constexpr int kWidth = 16;
+  static constexpr int kRegisters = 8;
   struct Floats {
     float lane[kWidth];
   };
@@ -34,6 +36,7 @@ struct ScalarSimd {
   static Floats set(float x) noexcept {
     return floats([&](int) { return x; });
   }
+  static Floats set_f16(std::uint16_t x) noexcept { return set(f16_to_f32(x)); }
   static Floats load(const float* x) noexcept {
     return floats([&](int i) { return x[i]; });
   }
@@ -49,8 +52,17 @@ struct ScalarSimd {
   static void store_f16(const Floats& x, std::uint16_t* y) noexcept {
     for (int i = 0; i < kWidth; ++i) y[i] = f32_to_f16(x.lane[i]);
   }
+  static Ints load_i8(const std::int8_t* x) noexcept {
+    return ints([&](int i) { return x[i]; });
+  }
   static void store_i8(const Ints& x, std::int8_t* y) noexcept {
     for (int i = 0; i < kWidth; ++i) y[i] = static_cast<std::int8_t>(x.lane[i]);
+  }
+
+  static void transpose16(const float* rows, std::size_t stride, float* columns) noexcept {
+    for (std::size_t j = 0; j < kWidth; ++j) {
+      for (std::size_t i = 0; i < kWidth; ++i) columns[i * kWidth + j] = rows[j * stride + i];
+    }
   }
 
   static Floats add(const Floats& a, const Floats& b) noexcept {

@@ -91,13 +91,13 @@ void SamplingArguments::add_to(CLI::App& app) {
 }
 
 void add_kv_type_option(CLI::App& app, std::string& name) {
-  app.add_option("--kv-type", name, "Key/value cache in f32 (default) or f16")
+  app.add_option("--kv-type", name, "Key/value cache in f32 (default), f16 or q8_0")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "f16"}));
+      ->check(CLI::IsMember({"f32", "f16", "q8_0"}));
 }
 
 KvType kv_type_named(std::string_view name) noexcept {
-  return name == "f16" ? KvType::f16 : KvType::f32;
+  return name == "f16" ? KvType::f16 : name == "q8_0" ? KvType::q8_0 : KvType::f32;
 }
 
 void SessionArguments::add_to(CLI::App& app) {

@@ -29,17 +29,28 @@ struct Scene {
 };
 
 struct Data {
-  std::vector<float> q, k, v;  // the caches as f32, already rounded where the cache is f16
+  std::vector<float> q, k, v;  // the caches as f32, already rounded where the cache is narrower
 };
 
-Data make_data(const Scene& scene, bool half, std::uint32_t seed) {
+const quant::FormatTraits& q8_0 = quant::traits(quant::Format::q8_0);
+
+std::vector<std::byte> blocks(const std::vector<float>& values) {
+  std::vector<std::byte> result(quant::bytes_of(q8_0.format, values.size()));
+  q8_0.encode(values.data(), nullptr, result.data(), values.size());
+  return result;
+}
+
+Data make_data(const Scene& scene, DType cache, std::uint32_t seed) {
   Random random(seed);
   Data data{random.values(scene.tokens() * scene.width(), scene.range),
             random.values(scene.slots * scene.context * scene.kv_width(), scene.range),
             random.values(scene.slots * scene.context * scene.kv_width())};
-  if (half) {
-    for (float& value : data.k) value = quant::f16_to_f32(quant::f32_to_f16(value));
-    for (float& value : data.v) value = quant::f16_to_f32(quant::f32_to_f16(value));
+  for (std::vector<float>* values : {&data.k, &data.v}) {
+    if (cache == DType::f16) {
+      for (float& value : *values) value = quant::f16_to_f32(quant::f32_to_f16(value));
+    } else if (cache == DType::q8_0) {
+      q8_0.decode(blocks(*values).data(), values->data(), values->size());
+    }
   }
   return data;
 }
@@ -50,12 +61,17 @@ std::vector<std::uint16_t> halves(const std::vector<float>& values) {
   return result;
 }
 
-Value build(TestGraph& test, const Scene& scene, const Data& data, bool half) {
-  const ops::TensorType cache{half ? DType::f16 : DType::f32,
-                              {scene.slots, scene.context, scene.kv_width()}};
+Value cache_of(TestGraph& test, const Scene& scene, const std::vector<float>& values, DType cache) {
+  const ops::TensorType type{cache, {scene.slots, scene.context, scene.kv_width()}};
+  if (cache == DType::f16) return test.external(type, halves(values));
+  if (cache == DType::q8_0) return test.external(type, blocks(values));
+  return test.external(type, values);
+}
+
+Value build(TestGraph& test, const Scene& scene, const Data& data, DType cache) {
   const Value q = test.input({DType::f32, {scene.tokens(), scene.width()}}, data.q);
-  const Value k = half ? test.external(cache, halves(data.k)) : test.external(cache, data.k);
-  const Value v = half ? test.external(cache, halves(data.v)) : test.external(cache, data.v);
+  const Value k = cache_of(test, scene, data.k, cache);
+  const Value v = cache_of(test, scene, data.v, cache);
   const Value positions = test.input({DType::i32, {scene.tokens()}}, scene.positions);
   const Value slots = test.input({DType::i32, {scene.tokens()}}, scene.slot_of);
   return ops::attention(test.graph, q, k, v, positions, slots, scene.params());
@@ -100,16 +116,16 @@ TEST_CASE("attention matches float64 around the piece size", "[attention]") {
     scene.positions.push_back(static_cast<std::int32_t>(length - 1));
     scene.slot_of.push_back(static_cast<std::int32_t>(length % 2));
   }
-  for (const bool half : {false, true}) {
+  for (const DType cache : {DType::f32, DType::f16}) {
     for (const float range : {1.0f, 12.0f}) {  // the second makes the running maximum move
       scene.range = range;
-      const Data data = make_data(scene, half, 11);
+      const Data data = make_data(scene, cache, 11);
       const auto y =
-          run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, half); });
+          run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, cache); });
       const auto expected = reference(scene, data);
       REQUIRE(y.size() == expected.size());
       for (std::size_t i = 0; i < y.size(); ++i) {
-        CAPTURE(half, range, i);
+        CAPTURE(ops::name_of(cache), range, i);
         CHECK(std::abs(y[i] - expected[i]) < (range > 1 ? 1e-4 : 2e-6));
       }
     }
@@ -125,9 +141,9 @@ TEST_CASE("attention handles one head, equal heads and odd sizes", "[attention]"
     scene.head_dim = static_cast<std::size_t>(head_dim);
     scene.positions = {4, 130};
     scene.slot_of = {1, 0};
-    const Data data = make_data(scene, true, 12);
+    const Data data = make_data(scene, DType::f16, 12);
     const auto y =
-        run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, true); });
+        run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, DType::f16); });
     const auto expected = reference(scene, data);
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::abs(y[i] - expected[i]) < 2e-6);
   }
@@ -137,9 +153,9 @@ TEST_CASE("a token's bits do not depend on its batch mates", "[attention]") {
   Scene together;
   together.positions = {200, 3, 129};
   together.slot_of = {0, 1, 1};
-  const Data data = make_data(together, true, 13);
-  const auto all =
-      run_every_way<float>([&](TestGraph& test) { return build(test, together, data, true); });
+  const Data data = make_data(together, DType::f16, 13);
+  const auto all = run_every_way<float>(
+      [&](TestGraph& test) { return build(test, together, data, DType::f16); });
   for (std::size_t t = 0; t < 3; ++t) {
     Scene alone = together;
     alone.positions = {together.positions[t]};
@@ -148,9 +164,76 @@ TEST_CASE("a token's bits do not depend on its batch mates", "[attention]") {
     const auto first = data.q.begin() + static_cast<std::ptrdiff_t>(t * together.width());
     own.q.assign(first, first + static_cast<std::ptrdiff_t>(together.width()));
     const auto one =
-        run_every_way<float>([&](TestGraph& test) { return build(test, alone, own, true); });
+        run_every_way<float>([&](TestGraph& test) { return build(test, alone, own, DType::f16); });
     CHECK(std::memcmp(one.data(), &all[t * together.width()], one.size() * sizeof(float)) == 0);
   }
+}
+
+TEST_CASE("heads that share keys, in blocks of tokens, are right and of the same bits alone",
+          "[attention]") {
+  for (const std::size_t group : {1, 2, 4, 7, 8}) {
+    for (const std::size_t head_dim : {32, 48, 64, 80, 128}) {
+      Scene scene;
+      scene.kv_heads = 2;
+      scene.heads = 2 * group;
+      scene.head_dim = head_dim;
+      // Five neighbours across the edge of a piece, two far apart, a start, and the other slot.
+      scene.positions = {126, 127, 128, 129, 130, 30, 260, 0, 15, 16};
+      scene.slot_of = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+      for (const DType cache : {DType::f32, DType::f16, DType::q8_0}) {
+        if (cache == DType::q8_0 && head_dim % ops::kCacheBlock != 0) continue;
+        CAPTURE(group, head_dim, ops::name_of(cache));
+        const Data data = make_data(scene, cache, 17);
+        const auto y =
+            run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, cache); });
+        const auto expected = reference(scene, data);
+        double worst = 0.0;
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected[i]));
+        }
+        CHECK(worst < 4e-6);
+        for (const std::size_t t : {std::size_t{2}, std::size_t{6}, std::size_t{9}}) {
+          Scene alone = scene;
+          alone.positions = {scene.positions[t]};
+          alone.slot_of = {scene.slot_of[t]};
+          Data own = data;
+          const auto first = data.q.begin() + static_cast<std::ptrdiff_t>(t * scene.width());
+          own.q.assign(first, first + static_cast<std::ptrdiff_t>(scene.width()));
+          TestGraph one(quant::Isa::scalar);
+          const Value result = build(one, alone, own, cache);
+          const auto bytes = GraphRun(one, 1, 0).read(result);
+          CHECK(std::memcmp(bytes.data(), &y[t * scene.width()], bytes.size()) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a q8_0 cache wants whole blocks, and cache_write fills them as a file has them",
+          "[attention]") {
+  Scene odd;
+  odd.positions = {0};
+  odd.slot_of = {0};
+  odd.kv_heads = 4;  // 4 heads of 24: the row is whole blocks, a head is not
+  const Data data = make_data(odd, DType::q8_0, 18);
+  TestGraph refused(quant::Isa::scalar);
+  check_shape_error([&] { build(refused, odd, data, DType::q8_0); },
+                    {"attention", "k_cache", "heads of 24", "blocks of 32"});
+
+  Random random(19);
+  const auto x = random.values(2 * 96);
+  const std::size_t row = quant::bytes_of(q8_0.format, 96);
+  const auto written = run_every_way<std::byte>([&](TestGraph& test) {
+    const Value cache =
+        test.external({DType::q8_0, {2, 3, 96}}, std::vector<std::byte>(6 * row, std::byte{7}));
+    return ops::cache_write(test.graph, test.input({DType::f32, {2, 96}}, x), cache,
+                            test.input<std::int32_t>({DType::i32, {2}}, {2, 0}),
+                            test.input<std::int32_t>({DType::i32, {2}}, {0, 1}));
+  });
+  auto expected = std::vector<std::byte>(6 * row, std::byte{7});
+  const auto encoded = blocks(x);
+  std::memcpy(&expected[2 * row], encoded.data(), 2 * row);  // slot 0 position 2, slot 1 position 0
+  CHECK(written == expected);
 }
 
 TEST_CASE("positions behind the token are never read, and a NaN stays in its token",
@@ -159,15 +242,15 @@ TEST_CASE("positions behind the token are never read, and a NaN stays in its tok
   scene.slots = 1;
   scene.positions = {5, 6, 7};
   scene.slot_of = {0, 0, 0};
-  Data data = make_data(scene, false, 14);
+  Data data = make_data(scene, DType::f32, 14);
   const auto clean =
-      run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, false); });
+      run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, DType::f32); });
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::fill(data.k.begin() + static_cast<std::ptrdiff_t>(8 * scene.kv_width()), data.k.end(), nan);
   std::fill(data.v.begin() + static_cast<std::ptrdiff_t>(8 * scene.kv_width()), data.v.end(), nan);
   std::fill_n(data.q.begin() + static_cast<std::ptrdiff_t>(scene.width()), scene.width(), nan);
   const auto dirty =
-      run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, false); });
+      run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, DType::f32); });
   for (std::size_t i = 0; i < clean.size(); ++i) {
     if (i / scene.width() == 1) {
       CHECK(std::isnan(dirty[i]));

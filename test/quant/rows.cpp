@@ -169,6 +169,40 @@ std::vector<NamedProbe> maps() {
          k.bf16_to_f32(make_halves(n, 19).data(), y.data(), n);
          return y;
        }},
+      {"tiles",
+       [](const RowKernels& k, std::size_t n, Kind kind) {
+         const std::size_t dim = n / 16 * 16;
+         constexpr std::size_t kQueries = 13;
+         const auto x = make_row(kQueries * dim, kind, 21);
+         const auto rows = make_row(16 * dim, kind, 22);
+         auto y = make_row(kQueries * dim, kind, 23);
+         std::vector<float> columns(16 * dim);
+         k.transpose16(rows.data(), dim, dim, columns.data());
+         std::vector<float> dots(kQueries * 17);
+         const float* x_of[kQueries];
+         float* y_of[kQueries];
+         for (std::size_t q = 0; q < kQueries; ++q) {
+           x_of[q] = x.data() + q * dim;
+           y_of[q] = y.data() + q * dim;
+         }
+         k.dot_tile(x_of, kQueries, columns.data(), dim, 0.3f, dots.data(), 17);
+         k.axpy_tile(dots.data(), 17, kQueries, rows.data(), dim, 11, dim, y_of);
+         y.insert(y.end(), dots.begin(), dots.end());
+         return y;
+       }},
+      {"q8_0_to_f32",
+       [](const RowKernels& k, std::size_t n, Kind kind) {
+         const quant::FormatTraits& q8_0 = quant::traits(quant::Format::q8_0);
+         const auto x = make_row(n / 32 * 32, kind, 24);
+         std::vector<std::byte> blocks(quant::bytes_of(q8_0.format, x.size()));
+         q8_0.encode(x.data(), nullptr, blocks.data(), x.size());
+         std::vector<float> expected(x.size());
+         std::vector<float> y(x.size());
+         q8_0.decode(blocks.data(), expected.data(), x.size());
+         k.q8_0_to_f32(blocks.data(), y.data(), x.size());
+         CHECK(same_row(y, expected));
+         return y;
+       }},
       {"f32_to_f16",
        [](const RowKernels& k, std::size_t n, Kind kind) {
          std::vector<std::uint16_t> half(n);
@@ -316,6 +350,28 @@ TEST_CASE("rows: activations against float64") {
   CHECK(worst_silu < 4);
   CHECK(worst_swiglu < 5);
   CHECK(worst_gelu < 4e-7);
+}
+
+TEST_CASE("rows: tiles have the bits of the rows they stand for") {
+  const RowKernels& rows = quant::row_kernels(Isa::scalar);
+  for (const std::size_t n : {std::size_t{16}, std::size_t{48}, std::size_t{128}}) {
+    const auto x = make_row(n, Kind::gaussian, 41);
+    const auto y = make_row(16 * n, Kind::gaussian, 42);
+    std::vector<float> columns(16 * n);
+    std::vector<float> dots(16);
+    const float* x_of[] = {x.data()};
+    rows.transpose16(y.data(), n, n, columns.data());
+    rows.dot_tile(x_of, 1, columns.data(), n, 0.7f, dots.data(), 16);
+    std::vector<float> tiled(n, 0.5f);
+    std::vector<float> plain(n, 0.5f);
+    float* tiled_of[] = {tiled.data()};
+    rows.axpy_tile(dots.data(), 16, 1, y.data(), n, 9, n, tiled_of);
+    for (std::size_t j = 0; j < 9; ++j) rows.axpy_f32(dots[j], y.data() + j * n, plain.data(), n);
+    CHECK(same_row(tiled, plain));
+    for (std::size_t j = 0; j < 16; ++j) {
+      CHECK(same_float(dots[j], rows.dot_f32(x.data(), y.data() + j * n, n) * 0.7f));
+    }
+  }
 }
 
 TEST_CASE("rows: RMS norm against float64") {

@@ -133,6 +133,7 @@ TEST_CASE("same bits: a model with odd numbers of blocks, heads and rows") {
     const auto file = folder.path() / (std::string(quant::traits(format).name) + ".gguf");
     write_tiny_model(file, shape, format);
     check_invariance(file, 16, KvType::f16);
+    check_invariance(file, 16, KvType::q8_0);
   }
 }
 

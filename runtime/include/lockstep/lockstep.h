@@ -105,7 +105,9 @@ class Model {
   std::shared_ptr<Impl> impl_;
 };
 
-enum class KvType : std::uint8_t { f16, f32 };
+// How keys and values are kept. q8_0: blocks of 32 values of 8 bits with one f16 scale, a quarter of
+// f32; the heads of the model must be whole blocks.
+enum class KvType : std::uint8_t { f16, f32, q8_0 };
 
 struct SessionOptions {
   std::size_t context = 0;      // positions per slot; 0: the model's trained context
