@@ -138,12 +138,6 @@ constexpr IsaKernels kIsaKernels[] = {
 #endif
 };
 
-constexpr std::size_t kPartAlign = 64;  // a cache line
-
-constexpr std::size_t align_up(std::size_t bytes) noexcept {
-  return (bytes + kPartAlign - 1) / kPartAlign * kPartAlign;
-}
-
 struct EncoderOf {
   Format format;
   Encoder encode;
@@ -212,21 +206,6 @@ class KernelList {
 };
 
 }  // namespace
-
-ActivationLayout ActivationLayout::of(Format activation, std::size_t k) noexcept {
-  ActivationLayout layout;
-  layout.q = 0;
-  layout.sums = align_up(k * sizeof(std::int8_t));
-  layout.scale = layout.sums + align_up(k / kActivationSumRun * sizeof(std::int16_t));
-  layout.bytes = layout.scale + align_up(k / traits(activation).block_values * sizeof(float));
-  return layout;
-}
-
-ActivationRow ActivationLayout::row(const std::byte* base) const noexcept {
-  return {.q = reinterpret_cast<const std::int8_t*>(base + q),
-          .sums = reinterpret_cast<const std::int16_t*>(base + sums),
-          .scale = reinterpret_cast<const float*>(base + scale)};
-}
 
 std::span<const MatmulKernel> all_matmul_kernels() noexcept {
   static const KernelList list;

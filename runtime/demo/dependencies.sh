@@ -43,6 +43,13 @@ PAIRS
         cat <<'PAIRS'
 have_command aarch64-linux-gnu-g++|g++-aarch64-linux-gnu
 have_command qemu-aarch64-static qemu-aarch64|qemu-user-static
+have_command bochs-bin|bochs
+have_package bochs-term|bochs-term
+have_package bochsbios|bochsbios
+have_package isolinux|isolinux
+have_package syslinux-common|syslinux-common
+have_command xorriso|xorriso
+have_command script|bsdutils
 PAIRS
         ;;
       *) echo "dependencies: unknown purpose $purpose" >&2 ;;
