@@ -14,11 +14,11 @@ endif()
 set(LOCKSTEP_ISA_FLAGS_neon "")
 set(LOCKSTEP_ISA_FLAGS_dotprod -march=armv8.2-a+dotprod)
 set(LOCKSTEP_ISA_FLAGS_i8mm -march=armv8.2-a+dotprod+i8mm)
-# Before it assigns registers g++ moves the loads of a kernel to its front, for ARM alone: more values than
-# there are registers, and a third more instructions to keep them on the stack.
+# For ARM g++ moves the loads of a kernel to its front before it assigns registers, and additions to where
+# their sum is used. Both keep more values alive than there are registers: twice the instructions for Q4_K.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   foreach(isa neon dotprod i8mm)
-    list(APPEND LOCKSTEP_ISA_FLAGS_${isa} -fno-schedule-insns)
+    list(APPEND LOCKSTEP_ISA_FLAGS_${isa} -fno-schedule-insns -fno-tree-ter)
   endforeach()
 endif()
 

@@ -10,7 +10,10 @@
 namespace lockstep::quant {
 namespace {
 
-struct I8mmVector : DotprodVector {};
+// A product here costs more to prepare for, so more tokens share it.
+struct I8mmVector : DotprodVector {
+  static constexpr std::size_t kTileTokens = 8;
+};
 
 // Lanes of a sum: row 2i of tokens t and t + 1, row 2i + 1 of both.
 template <int N>

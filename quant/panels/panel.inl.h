@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "quant/kernels.h"
 
@@ -176,18 +177,18 @@ void run_tokens(const Tile& tile, const MatmulCall& call, const ActivationLayout
                 std::size_t rows) noexcept {
   float* y = call.y + begin * call.y_stride + row;
   std::size_t t = begin;
-  const auto step = [&](std::size_t tokens) noexcept {
-    t += tokens;
-    y += tokens * call.y_stride;
+  const auto run_tiles = [&](auto tokens) noexcept {
+    constexpr std::size_t kTokens = tokens;
+    if constexpr (kTokens <= V::kTileTokens) {
+      for (; t + kTokens <= end; t += kTokens, y += kTokens * call.y_stride) {
+        run_tile<V, static_cast<int>(kTokens)>(tile, call, layout, panels, t, y, rows);
+      }
+    }
   };
-  if constexpr (V::kTileTokens == 8) {
-    for (; t + 8 <= end; step(8)) run_tile<V, 8>(tile, call, layout, panels, t, y, rows);
-  }
-  if constexpr (V::kTileTokens >= 4) {
-    for (; t + 4 <= end; step(4)) run_tile<V, 4>(tile, call, layout, panels, t, y, rows);
-  }
-  for (; t + 2 <= end; step(2)) run_tile<V, 2>(tile, call, layout, panels, t, y, rows);
-  for (; t < end; step(1)) run_tile<V, 1>(tile, call, layout, panels, t, y, rows);
+  run_tiles(std::integral_constant<std::size_t, 8>());
+  run_tiles(std::integral_constant<std::size_t, 4>());
+  run_tiles(std::integral_constant<std::size_t, 2>());
+  run_tiles(std::integral_constant<std::size_t, 1>());
 }
 
 // A block of tokens whose activations fit the cache, times every panel; a panel is read from memory
