@@ -17,7 +17,7 @@ struct TileIQ4_NL {
     const __m256i ones = _mm256_set1_epi16(1);
     const __m256i levels = level_register<iq4_nl::kLevels>();
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256i isum[N];
       level_group<N>(panel + kScaleBytes, levels, ones, tokens, b * kBlockValues, true, isum);
       add_scaled<N>(load_scales(panel), tokens, b, isum, acc);

@@ -50,7 +50,7 @@ struct TileIQ4_XS {
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     const __m256i levels = level_register<iq4_xs::kLevels>();
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       const Scales scales = load_group_scales(panel);
       __m256i isum[N];
 #pragma GCC unroll 8

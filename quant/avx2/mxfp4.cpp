@@ -33,7 +33,7 @@ struct TileMXFP4 {
     const __m256i low_mask = _mm256_set1_epi8(15);
     const __m256i moved_up = level_register<e2m1::kDoubled, 12>();
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       const auto unpack = [=](int s) __attribute__((always_inline)) {
         const __m256i pairs = load_step(panel + kScaleBytes + 32 * s);
         return StepWeights{

@@ -58,7 +58,7 @@ struct TileNVFP4 {
                                 _mm256_set1_epi32(static_cast<int>(0xfff40000u))};
     const __m256i moved_up = level_register<e2m1::kDoubled, 12>();
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
 #pragma GCC unroll 4
       for (int g = 0; g < 4; ++g) {
         const std::size_t run = 2 * b + static_cast<std::size_t>(g / 2);

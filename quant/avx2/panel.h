@@ -26,8 +26,10 @@ constexpr std::size_t kRows = 8;
 constexpr int kTileTokens = 4;
 // Activations that should stay in the second-level cache while the panels stream by.
 constexpr std::size_t kTokenBlockBytes = 128 * 1024;
-// How far ahead of the one-token loop weights are asked for. Below 2 KiB it is slower than no
-// prefetch at all, from 8 KiB on never slower; the first-level cache holds it easily.
+// How far ahead of every loop weights are asked for: below 2 KiB it is slower than no prefetch at
+// all, from 8 KiB on never slower; the first-level cache holds it easily. Tiles of several tokens
+// ask too: up to 16 tokens, weights still come from memory, and the last tile of a panel asks for
+// the start of the next. Rejected: asking a whole panel ahead, which was no faster.
 constexpr std::size_t kPrefetchBytes = 8192;
 
 // Activations of N tokens: where each starts, and the offsets of the parts, the same for all.

@@ -46,7 +46,7 @@ struct TileQ2_K {
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     const __m256i four_bits = _mm256_set1_epi8(15);
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256 sum[N], min_sum[N];
       for (int t = 0; t < N; ++t) sum[t] = min_sum[t] = _mm256_setzero_ps();
 #pragma GCC unroll 8

@@ -96,7 +96,7 @@ struct TileQ3_K {
   LOCKSTEP_INLINE static void compute(const std::byte* panel, std::size_t blocks,
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       const Scales scales = load_group_scales(panel + kGroupScales);
       __m256i isum[N];
 #pragma GCC unroll 8

@@ -59,7 +59,7 @@ struct TileQ4X {
     const __m256 factor = _mm256_set1_ps(base);
     const __m128i count = _mm_cvtsi32_si128(shift);
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       const std::byte* quants = panel + kQuants;
       for (std::size_t g = 0; g < 8; ++g, quants += 128) {
         const std::size_t column = b * kBlockValues + 32 * g;

@@ -18,7 +18,7 @@ struct TileQ5_0 {
     const __m256i ones = _mm256_set1_epi16(1);
     const __m256i offset = _mm256_set1_epi16(-16);
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256i isum[N];
       five_bit_group<N>(panel + kScaleBytes, ones, tokens, b * kBlockValues, isum);
       const __m256 d = load_scales(panel);

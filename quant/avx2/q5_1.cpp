@@ -18,7 +18,7 @@ struct TileQ5_1 {
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     const __m256i ones = _mm256_set1_epi16(1);
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256i isum[N];
       five_bit_group<N>(panel + kQuants, ones, tokens, b * kBlockValues, isum);
       add_scaled_and_min<N>(load_scales(panel), load_scales(panel + kMins), tokens, b, isum, acc);

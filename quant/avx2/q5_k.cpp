@@ -20,7 +20,7 @@ struct TileQ5_K {
   LOCKSTEP_INLINE static void compute(const std::byte* panel, std::size_t blocks,
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       const SixBitScales groups = load_six_bit_scales(panel + kGroupScales);
       __m256 sum[N], min_sum[N];
       for (int t = 0; t < N; ++t) sum[t] = min_sum[t] = _mm256_setzero_ps();

@@ -67,7 +67,7 @@ struct TileQ6_K {
   LOCKSTEP_INLINE static void compute(const std::byte* panel, std::size_t blocks,
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256 sum[N];
       for (int t = 0; t < N; ++t) sum[t] = _mm256_setzero_ps();
         // Two groups share one activation scale.

@@ -17,7 +17,7 @@ struct TileQ8_0 {
                                       const Tokens<N>& tokens, __m256 (&acc)[N]) noexcept {
     const __m256i ones = _mm256_set1_epi16(1);
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
-      if constexpr (N == 1) prefetch(panel, kBlockBytes);
+      prefetch(panel, kBlockBytes);
       __m256i isum[N];
 #pragma GCC unroll 8
       for (int s = 0; s < 8; ++s) {
