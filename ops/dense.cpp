@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "ops/matrix.h"
 #include "quant/half.h"
@@ -72,19 +74,16 @@ constexpr MatmulKernel scalar_kernel(std::string_view name, Format format) noexc
   return {name, format, Isa::scalar, 1, panel_bytes<Element>, pack<Element>, run<Element>};
 }
 
+const std::vector<MatmulKernel>& list() noexcept {
+  static const std::vector<MatmulKernel> kernels = [] {
+    std::vector<MatmulKernel> all{scalar_kernel<F32>("f32/scalar/r1", Format::f32),
+                                  scalar_kernel<F16>("f16/scalar/r1", Format::f16),
+                                  scalar_kernel<Bf16>("bf16/scalar/r1", Format::bf16)};
 #if defined(LOCKSTEP_HAS_AVX2)
-constexpr std::size_t kKernels = 6;
-#else
-constexpr std::size_t kKernels = 3;
+    std::ranges::copy(dense_rows_avx2(), std::back_inserter(all));
 #endif
-
-const std::array<MatmulKernel, kKernels>& list() noexcept {
-  static const std::array<MatmulKernel, kKernels> kernels = [] {
-    std::array<MatmulKernel, kKernels> all{scalar_kernel<F32>("f32/scalar/r1", Format::f32),
-                                           scalar_kernel<F16>("f16/scalar/r1", Format::f16),
-                                           scalar_kernel<Bf16>("bf16/scalar/r1", Format::bf16)};
-#if defined(LOCKSTEP_HAS_AVX2)
-    std::ranges::copy(dense_rows_avx2(), all.begin() + 3);
+#if defined(LOCKSTEP_HAS_AVX512)
+    std::ranges::copy(dense_rows_avx512(), std::back_inserter(all));
 #endif
     return all;
   }();

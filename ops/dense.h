@@ -16,8 +16,11 @@ namespace lockstep::ops {
 inline constexpr std::size_t kDenseDepth = 256;
 
 #if defined(LOCKSTEP_HAS_AVX2)
-// f32, f16, bf16 in this order; defined by dense_rows.cpp compiled for AVX2.
+// f32, f16, bf16 in this order, as all the following.
 std::span<const quant::MatmulKernel, 3> dense_rows_avx2() noexcept;
+#endif
+#if defined(LOCKSTEP_HAS_AVX512)
+std::span<const quant::MatmulKernel, 3> dense_rows_avx512() noexcept;
 #endif
 
 }  // namespace lockstep::ops

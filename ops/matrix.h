@@ -46,7 +46,7 @@ struct RowTable {
 };
 
 // The kernel for any weight format: an integer kernel from quant::find_matmul, or for the dense
-// formats (f32, f16, bf16) the Eigen kernel of dense_rows.cpp. Null if the format cannot be
+// formats (f32, f16, bf16) the Eigen kernels of dense_rows.inl.h. Null if the format cannot be
 // multiplied with.
 const quant::MatmulKernel* find_kernel(quant::Format format, quant::Isa isa) noexcept;
 // Every dense kernel built into this binary: the dense half of quant::all_matmul_kernels().

@@ -7,26 +7,33 @@
 // order by us. A few tokens take the same recurrence straight from the stored weights, through
 // Eigen's packets: decoding is bound by memory, and widening into a buffer first only adds traffic.
 //
-// A panel holds 24 rows side by side, [k][24], in the file's element type. This file is compiled
-// with instruction-set flags and with Eigen's namespace renamed: nothing in it may be shared with
-// other sources.
+// A panel holds these rows side by side, [k][rows], in the file's element type. Each
+// dense_rows_<isa>.cpp includes this, compiled with flags of its instruction set and with Eigen's
+// namespace renamed: nothing in it may be shared with other sources.
+#pragma once
+
 #define EIGEN_DONT_PARALLELIZE
 #define EIGEN_NO_DEBUG
 #define EIGEN_NO_MALLOC
 
 // Two corrections to Eigen 3.4. With clang, it writes fma as inline assembler, which makes clang
 // spill an accumulator in every step of the micro-kernel (25 against 32 multiply-adds per ns, clang
-// 14). And it finds the half-precision conversions of the processor with clang only.
+// 14); its AVX-512 code has no such assembler, and asks whether this is clang for a reason. And it
+// finds the half-precision conversions of the processor with clang only.
 #include <Eigen/src/Core/util/Macros.h>
+#if !defined(__AVX512F__)
 #undef EIGEN_COMP_CLANG
 #define EIGEN_COMP_CLANG 0
-#if defined(__F16C__)
+#endif
+#if defined(__F16C__) && !EIGEN_COMP_CLANG
 #define EIGEN_HAS_FP16_C
 #endif
 
 #include <Eigen/Core>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "ops/dense.h"
@@ -49,7 +56,7 @@ constexpr std::size_t kTokenBlock = 16 * kGroup;  // tokens for which a chunk is
 // Up to here, widening a chunk into a buffer costs more than it saves (f16, one core: 32 against 22
 // multiply-adds per ns at 8 tokens, 38 against 30 at 16).
 constexpr std::size_t kFewTokens = 16;
-static_assert(kPanelRows == 24 && kPackets == 3 && kGroup == 4,
+static_assert(kPanelRows == 3 * kLanes && kPackets == 3 && kGroup == 4,
               "the tile this file is written for");
 
 // The stored element types, and one packet of them as f32.
@@ -235,20 +242,14 @@ void run(const quant::MatmulCall& call) noexcept {
   run_many<Element>(call);
 }
 
-template <class Element>
-constexpr quant::MatmulKernel kernel(std::string_view name, quant::Format format) noexcept {
-  return {name,          format,      quant::Isa::avx2, kPanelRows, panel_bytes<Element>,
-          pack<Element>, run<Element>};
+// f32, f16, bf16.
+constexpr std::array<quant::MatmulKernel, 3> make_kernels(
+    quant::Isa isa, const std::array<std::string_view, 3>& names) noexcept {
+  return {
+      {{names[0], quant::Format::f32, isa, kPanelRows, panel_bytes<F32>, pack<F32>, run<F32>},
+       {names[1], quant::Format::f16, isa, kPanelRows, panel_bytes<F16>, pack<F16>, run<F16>},
+       {names[2], quant::Format::bf16, isa, kPanelRows, panel_bytes<Bf16>, pack<Bf16>, run<Bf16>}}};
 }
-
-constexpr quant::MatmulKernel kKernels[] = {kernel<F32>("f32/avx2/r24", quant::Format::f32),
-                                            kernel<F16>("f16/avx2/r24", quant::Format::f16),
-                                            kernel<Bf16>("bf16/avx2/r24", quant::Format::bf16)};
 
 }  // namespace
-
-std::span<const quant::MatmulKernel, 3> dense_rows_avx2() noexcept {
-  return std::span<const quant::MatmulKernel, 3>(kKernels);
-}
-
 }  // namespace lockstep::ops
