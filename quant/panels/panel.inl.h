@@ -91,7 +91,11 @@ class Products {
   LOCKSTEP_INLINE void add(typename V::Ints first, typename V::Ints second,
                            const Tokens<V, N>& tokens, std::size_t column) noexcept {
 #pragma GCC unroll 8
-    for (int t = 0; t < N; ++t) sum_[t] = V::dot(sum_[t], first, second, tokens.at(t, column));
+    for (int t = 0; t < N; ++t)
+      sum_[t] = V::template dot_at<0>(sum_[t], first, tokens.at(t, column));
+#pragma GCC unroll 8
+    for (int t = 0; t < N; ++t)
+      sum_[t] = V::template dot_at<1>(sum_[t], second, tokens.at(t, column));
   }
   // Into row lanes.
   LOCKSTEP_INLINE void store(typename V::Ints (&isum)[N]) const noexcept {

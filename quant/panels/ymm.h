@@ -141,9 +141,10 @@ struct Ymm {
   LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
     return Dots::bytes(acc, weights, activations);
   }
-  // acc + the products of two steps by 8 activations.
-  LOCKSTEP_INLINE static Ints dot(Ints acc, Ints first, Ints second, const std::byte* at) noexcept {
-    return dot(dot(acc, first, broadcast32(at)), second, broadcast32(at + 4));
+  // acc + the products of step kStep of those whose activations begin at `at`.
+  template <int kStep>
+  LOCKSTEP_INLINE static Ints dot_at(Ints acc, Ints weights, const std::byte* at) noexcept {
+    return dot(acc, weights, broadcast32(at + 4 * kStep));
   }
   // Two sums of activations in every lane, and two factors of 16 bits for them.
   LOCKSTEP_INLINE static Ints load_sums(const std::byte* at) noexcept { return broadcast32(at); }
