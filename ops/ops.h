@@ -59,7 +59,8 @@ Value rope_angles(Graph& graph, Value positions, const RopeParams& params);
 Value rope(Graph& graph, Value x, Value angles, const RopeParams& params);
 
 // Writes row i of x [n, width] to cache[slots[i], positions[i], :]; cache f32, f16 or q8_0 (then
-// width is a multiple of kCacheBlock) [slots, context, width]. The result is the cache: reading it orders after the write.
+// width is a multiple of kCacheBlock) [slots, context, width]. The result is the cache: reading it
+// orders after the write.
 inline constexpr std::size_t kCacheBlock = 32;
 Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots);
 

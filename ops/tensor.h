@@ -10,9 +10,9 @@
 
 namespace lockstep::ops {
 
-// What a value of the graph holds. q8_0 rows are blocks of 32 as in a model file (a cache of keys or
-// values). The two act_ types are quantized activations: each row of
-// `columns` values is stored as quant::ActivationLayout says.
+// What a value of the graph holds. q8_0 rows are blocks of 32 as in a model file (a cache of keys
+// or values). The two act_ types are quantized activations: each row of `columns` values is stored
+// as quant::ActivationLayout says.
 enum class DType : std::uint8_t { f32, f16, i32, q8_0, act_q8_0, act_q8_k };
 
 std::string_view name_of(DType dtype) noexcept;

@@ -80,6 +80,7 @@ class Comparison:
     def __init__(self, options):
         self.options = options
         self.lockstep = os.path.join(options.build, "bin", "lockstep")
+        self.loads = []
 
     def commands(self, model):
         """The peer's command and ours for one round."""
@@ -118,7 +119,9 @@ class Comparison:
                 order.reverse()
             for who, command in order:
                 self.note(f"{os.path.basename(model)}: round {number + 1}/{self.options.rounds}, {who}")
-                for test, rate in rates(command).items():
+                found = rates(command)
+                self.loads.append(os.getloadavg()[0] / (os.cpu_count() or 1))
+                for test, rate in found.items():
                     samples.setdefault(test, {"peer": [], "ours": []})[who].append(rate)
         return samples
 
@@ -189,9 +192,11 @@ def main(arguments):
     try:
         load = comparison.check_load()
         rows = comparison.rows()
+        # A program with a thread on every core makes a load of 1.
+        comparison.note(f"load average during the runs: up to {max(comparison.loads):.2f} per core")
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
-                json.dump({"program": options.program, "load_before": load, "rows": rows}, file, indent=2)
+                json.dump({"program": options.program, "load_before": load, "load_during": comparison.loads, "rows": rows}, file, indent=2)
                 file.write("\n")
     except (CompareError, OSError) as error:
         print(f"compare: error: {error}", file=sys.stderr)

@@ -4,7 +4,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <fstream>
 #include <utility>
 
 namespace lockstep::cli {
@@ -39,11 +41,22 @@ std::string model_type(const ModelInfo& info) {
   return fmt::format("{} {} {}", info.architecture, size, kernel.substr(0, kernel.find('/')));
 }
 
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.find(": ") + 2, line.size()));
+  }
+  return "unknown";
+}
+
 ordered_json common_fields(const BenchedModel& model) {
   const ModelInfo& info = model.model->info();
   const Engine& engine = model.model->engine();
   return {{"build_commit", LOCKSTEP_VERSION},
           {"build_number", 0},
+          {"cpu_info", processor_name()},
+          {"gpu_info", ""},
           {"backends", "CPU"},
           {"model_filename", model.path},
           {"model_type", model_type(info)},
@@ -55,6 +68,15 @@ ordered_json common_fields(const BenchedModel& model) {
           {"isa", engine.isa()},
           {"openmp", engine.openmp_runtime()},
           {"kernels", joined(info.kernels)}};
+}
+
+// Columns of llama-bench that mean nothing here, with the values it has for a run on the processor
+// alone, so that scripts which select them find them.
+void add_fixed_fields(ordered_json& row, std::size_t batch) {
+  row["n_batch"] = batch;
+  row["n_ubatch"] = batch;
+  row["n_gpu_layers"] = 0;
+  row["flash_attn"] = 1;
 }
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
@@ -97,8 +119,8 @@ std::string sql(const ordered_json& row, bool create) {
     values += comma + quoted(cell_text(value), '\'');
   }
   std::string text;
-  if (create) text = fmt::format("CREATE TABLE IF NOT EXISTS test ({});\n\n", fields);
-  return text + fmt::format("INSERT INTO test ({}) VALUES ({});\n", names, values);
+  if (create) text = fmt::format("CREATE TABLE IF NOT EXISTS llama_bench ({});\n\n", fields);
+  return text + fmt::format("INSERT INTO llama_bench ({}) VALUES ({});\n", names, values);
 }
 
 std::string test_name(const ordered_json& row) {
@@ -114,7 +136,7 @@ std::string test_name(const ordered_json& row) {
 
 std::string markdown(const ordered_json& row) {
   return fmt::format(
-      "| {:<24} | {:>7.2f} GiB | {:>7.2f} M | {:>7} | {:>14} | {:>9.2f} ± {:.2f} | {:>9.2f} | "
+      "| {:<24} | {:>7.2f} GiB | {:>7.2f} M | {:>7} | {:>14} | {:>9.2f} \u00b1 {:.2f} | {:>9.2f} | "
       "{:>6.2f} | {:>5.1f} % | {:>6.1f} | {:>5.1f} % | {:>4.1f} % |\n",
       row["model_type"].get<std::string>(), row["model_size"].get<double>() / (1u << 30),
       row["model_n_params"].get<double>() * 1e-6, row["n_threads"].get<unsigned>(), test_name(row),
@@ -165,7 +187,7 @@ ordered_json bench_row(const BenchedModel& model, const bench::ModelResult& resu
   }
   const double stream = result.stream_bytes_per_s.median();
   const double peak = result.peak_macs_per_s.median();
-  row["n_batch"] = result.test.batch;
+  add_fixed_fields(row, result.test.batch);
   row["n_prompt"] = result.test.prompt;
   row["n_gen"] = result.test.generate;
   row["n_depth"] = result.test.depth;
@@ -195,7 +217,7 @@ ordered_json bench_row(const BenchedModel& model, const bench::ModelResult& resu
 ordered_json batched_row(const BenchedModel& model, const bench::BatchedResult& result) {
   ordered_json row = common_fields(model);
   const auto sequences = static_cast<double>(result.test.sequences);
-  row["n_batch"] = result.test.batch;
+  add_fixed_fields(row, result.test.batch);
   row["pp"] = result.test.prompt;
   row["tg"] = result.test.generate;
   row["pl"] = result.test.sequences;

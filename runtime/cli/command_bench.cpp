@@ -144,6 +144,7 @@ void Bench::run_batched(const BenchedModel& model, BenchWriter& writer) const {
 int Bench::run() {
   if (models.empty()) models.push_back(model_path("").string());
   if (!batched) static_cast<void>(tests());  // refuses before anything is loaded
+  if (batched && batches.size() > 1) throw Error(ErrorCode::usage, "--batched takes one -b");
   BenchWriter writer(bench_format_named(format), batched);
   print(writer.begin());
   for (const std::string& path : models) {

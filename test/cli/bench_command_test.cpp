@@ -44,31 +44,16 @@ TEST_CASE("bench: lists make a grid, and the fields are those of llama-bench") {
   const json rows = json::parse(outcome.out);
   REQUIRE(rows.size() == 4 * 2 * 2 * 2);  // tests, threads, batches, depths
   for (const json& row : rows) {
-    for (const char* name : {"build_commit",
-                             "model_filename",
-                             "model_type",
-                             "model_size",
-                             "model_n_params",
-                             "n_batch",
-                             "n_threads",
-                             "type_k",
-                             "type_v",
-                             "n_prompt",
-                             "n_gen",
-                             "n_depth",
-                             "test_time",
-                             "avg_ns",
-                             "stddev_ns",
-                             "avg_ts",
-                             "stddev_ts",
-                             "median_ts",
-                             "weight_bytes_per_s",
-                             "share_of_stream",
-                             "share_of_peak",
-                             "barrier_share",
-                             "kernels",
-                             "openmp",
-                             "isa",
+    for (const char* name : {"build_commit",    "cpu_info",      "gpu_info",
+                             "n_ubatch",        "n_gpu_layers",  "flash_attn",
+                             "model_filename",  "model_type",    "model_size",
+                             "model_n_params",  "n_batch",       "n_threads",
+                             "type_k",          "type_v",        "n_prompt",
+                             "n_gen",           "n_depth",       "test_time",
+                             "avg_ns",          "stddev_ns",     "avg_ts",
+                             "stddev_ts",       "median_ts",     "weight_bytes_per_s",
+                             "share_of_stream", "share_of_peak", "barrier_share",
+                             "kernels",         "openmp",        "isa",
                              "logits_hash"}) {
       CAPTURE(name);
       CHECK(row.contains(name));
@@ -110,8 +95,8 @@ TEST_CASE("bench: csv, jsonl, sql and md hold one row per test") {
   CHECK(json::parse(jsonl[1])["n_gen"] == 2);
   const auto sql = bench("sql");
   REQUIRE(sql.size() == 4);
-  CHECK(sql[0].starts_with("CREATE TABLE IF NOT EXISTS test ("));
-  CHECK(sql[2].starts_with("INSERT INTO test ("));
+  CHECK(sql[0].starts_with("CREATE TABLE IF NOT EXISTS llama_bench ("));
+  CHECK(sql[2].starts_with("INSERT INTO llama_bench ("));
   const auto md = bench("md");
   REQUIRE(md.size() == 4);
   for (const std::string& line : md) CHECK(count(line, '|') == count(md[0], '|'));
@@ -149,6 +134,7 @@ TEST_CASE("bench: what cannot work is refused in one line") {
       {{"-m", model, "-p", "2x"}, 64, "whole number"},
       {{"-m", model, "-pg", "12"}, 64, "PROMPT,GENERATED"},
       {{"-m", model, "-o", "xml"}, 64, "xml"},
+      {{"-m", model, "--batched", "-b", "16,32"}, 64, "one -b"},
       {{"-m", model, "-r", "0"}, 64, "whole number"},
       {{"-m", model, "--isa", "sse9"}, 64, "sse9"},
       {{"-m", (dir.path() / "none").string()}, 66, "none"},

@@ -1,4 +1,6 @@
 // What a session accepts and refuses, cancelling, and the counters it keeps.
+#include <algorithm>
+
 #include "support/catch.h"
 #include "support/model_run.h"
 
@@ -55,6 +57,22 @@ TEST_CASE("decode passes five barriers a layer") {
     // matrix; the embedding is replicated and costs none.
     INFO("threads " << threads);
     REQUIRE(session.stats().barriers == 5 * model.info().layers + 1);
+  }
+}
+
+TEST_CASE("timing the barriers changes nothing but the time that is told") {
+  const Engine engine = make_engine(2);
+  const Model model = Model::load(engine, demo_model());
+  const std::vector<BatchEntry> batch{{1, 0, 0, true}, {5, 1, 0, true}};
+  Session plain(model, {.context = 8});
+  Session timed(model, {.context = 8, .time_barriers = true});
+  plain.evaluate(batch);
+  timed.evaluate(batch);
+  REQUIRE(plain.stats().barrier_seconds == 0);
+  REQUIRE(timed.stats().barrier_seconds > 0);
+  REQUIRE(plain.stats().barriers == timed.stats().barriers);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    REQUIRE(std::ranges::equal(plain.logits(i), timed.logits(i)));
   }
 }
 

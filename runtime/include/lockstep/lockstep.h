@@ -105,8 +105,8 @@ class Model {
   std::shared_ptr<Impl> impl_;
 };
 
-// How keys and values are kept. q8_0: blocks of 32 values of 8 bits with one f16 scale, a quarter of
-// f32; the heads of the model must be whole blocks.
+// How keys and values are kept. q8_0: blocks of 32 values of 8 bits with one f16 scale, a quarter
+// of f32; the heads of the model must be whole blocks.
 enum class KvType : std::uint8_t { f16, f32, q8_0 };
 
 struct SessionOptions {

@@ -74,42 +74,26 @@ bool has_avx512_vnni() {
   return (b & kNeeded) == kNeeded && (c & 1u << 11) != 0;
 }
 
+struct FormatRun {
+  Format format;
+  MatmulRun* run;
+};
+constexpr FormatRun kRuns[] = {
+    {Format::q4_0, avx512::kPanelRuns.q4_0},     {Format::q4_1, avx512::kPanelRuns.q4_1},
+    {Format::q5_0, avx512::kPanelRuns.q5_0},     {Format::q5_1, avx512::kPanelRuns.q5_1},
+    {Format::q8_0, avx512::kPanelRuns.q8_0},     {Format::q2_k, avx512::kPanelRuns.q2_k},
+    {Format::q3_k, avx512::kPanelRuns.q3_k},     {Format::q4_k, avx512::kPanelRuns.q4_k},
+    {Format::q5_k, avx512::kPanelRuns.q5_k},     {Format::q6_k, avx512::kPanelRuns.q6_k},
+    {Format::iq4_nl, avx512::kPanelRuns.iq4_nl}, {Format::iq4_xs, avx512::kPanelRuns.iq4_xs},
+    {Format::mxfp4, avx512::kPanelRuns.mxfp4},   {Format::nvfp4, avx512::kPanelRuns.nvfp4},
+    {Format::q4x, avx512::kPanelRuns.q4x},
+};
+
 MatmulRun* run_of(Format format) {
-  const PanelRuns& runs = avx512::kPanelRuns;
-  switch (format) {
-    case Format::q4_0:
-      return runs.q4_0;
-    case Format::q4_1:
-      return runs.q4_1;
-    case Format::q5_0:
-      return runs.q5_0;
-    case Format::q5_1:
-      return runs.q5_1;
-    case Format::q8_0:
-      return runs.q8_0;
-    case Format::q2_k:
-      return runs.q2_k;
-    case Format::q3_k:
-      return runs.q3_k;
-    case Format::q4_k:
-      return runs.q4_k;
-    case Format::q5_k:
-      return runs.q5_k;
-    case Format::q6_k:
-      return runs.q6_k;
-    case Format::iq4_nl:
-      return runs.iq4_nl;
-    case Format::iq4_xs:
-      return runs.iq4_xs;
-    case Format::mxfp4:
-      return runs.mxfp4;
-    case Format::nvfp4:
-      return runs.nvfp4;
-    case Format::q4x:
-      return runs.q4x;
-    default:
-      return nullptr;
+  for (const FormatRun& known : kRuns) {
+    if (known.format == format) return known.run;
   }
+  return nullptr;
 }
 
 bool is_nan(std::uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
