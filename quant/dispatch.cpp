@@ -128,13 +128,16 @@ constexpr IsaKernels kIsaKernels[] = {
      .peaks = &avx512::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_NEON)
-    {.isa = Isa::neon, .panels = &neon::kPanelRuns, .row_kernels = &neon::kRowKernels},
+    {.isa = Isa::neon,
+     .panels = &neon::kPanelRuns,
+     .row_kernels = &neon::kRowKernels,
+     .peaks = &neon::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_DOTPROD)
-    {.isa = Isa::dotprod, .panels = &dotprod::kPanelRuns},
+    {.isa = Isa::dotprod, .panels = &dotprod::kPanelRuns, .peaks = &dotprod::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_I8MM)
-    {.isa = Isa::i8mm, .panels = &i8mm::kPanelRuns},
+    {.isa = Isa::i8mm, .panels = &i8mm::kPanelRuns, .peaks = &i8mm::kPeakLoops},
 #endif
 };
 

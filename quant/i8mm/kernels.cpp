@@ -1,8 +1,10 @@
-// The matmul kernels for i8mm: smmla multiplies 2 rows x 8 columns by 8 columns x 2 tokens. An odd
-// token, or a single one, is left to sdot, which does not waste half of the products.
+// The matmul kernels and the peak loops for i8mm: smmla multiplies 2 rows x 8 columns by 8 columns
+// x 2 tokens. An odd token, or a single one, is left to sdot, which does not waste half of the
+// products.
 #include "quant/i8mm/kernels.h"
 
 #include "quant/dotprod/vector.h"
+#include "quant/neon/peak.h"
 #include "quant/panels/runs.inl.h"
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
@@ -68,7 +70,16 @@ requires(N % 2 == 0) class Products<I8mmVector, N> {
 }  // namespace
 
 namespace i8mm {
+namespace {
 
+struct Peak : NeonPeak {
+  static constexpr std::uint64_t kBytes = 32;
+  static Ints dot(Ints acc, Ints x) noexcept { return vmmlaq_s32(acc, bytes(x), bytes(x)); }
+};
+
+}  // namespace
+
+constinit const PeakLoops kPeakLoops = make_peak_loops<Peak>();
 constinit const PanelRuns kPanelRuns = make_panel_runs<I8mmVector>();
 
 }  // namespace i8mm

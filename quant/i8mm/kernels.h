@@ -2,9 +2,11 @@
 #pragma once
 
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 
 namespace lockstep::quant::i8mm {
 
+extern const PeakLoops kPeakLoops;
 // On the 8-row panels of packing.h.
 extern const PanelRuns kPanelRuns;
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 
 namespace lockstep::quant::neon {
 
 extern const RowKernels kRowKernels;
+extern const PeakLoops kPeakLoops;
 // On the 8-row panels of packing.h.
 extern const PanelRuns kPanelRuns;
 

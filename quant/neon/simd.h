@@ -5,12 +5,14 @@
 
 #include <arm_neon.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lockstep::quant {
 namespace {
 
 struct NeonSimd {
+  static constexpr int kRegisters = 8;
   struct Floats {
     float32x4_t of[4];  // lanes 0-3, 4-7, 8-11, 12-15
   };
@@ -41,6 +43,38 @@ struct NeonSimd {
     return floats([&](int i) noexcept {
       return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(x + 4 * i), 16));
     });
+  }
+  static Floats set_f16(std::uint16_t x) noexcept {
+    return floats([&](int) noexcept { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(x))); });
+  }
+  static Ints load_i8(const std::int8_t* x) noexcept {
+    const int8x16_t bytes = vld1q_s8(x);
+    const int16x8_t low = vmovl_s8(vget_low_s8(bytes));
+    const int16x8_t high = vmovl_high_s8(bytes);
+    return {{vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)),
+             vmovl_high_s16(high)}};
+  }
+  // Blocks of 4 x 4: neighbouring values of two rows are paired, then pairs of two such.
+  static void transpose16(const float* rows, std::size_t stride, float* columns) noexcept {
+    const auto doubles = [](float32x4_t x) noexcept { return vreinterpretq_f64_f32(x); };
+    const auto put = [](float* to, float64x2_t x) noexcept {
+      vst1q_f32(to, vreinterpretq_f32_f64(x));
+    };
+    for (std::size_t j = 0; j < 16; j += 4) {
+      for (std::size_t i = 0; i < 16; i += 4) {
+        float32x4_t row[4];
+        for (std::size_t r = 0; r < 4; ++r) row[r] = vld1q_f32(rows + (j + r) * stride + i);
+        const float64x2_t even01 = doubles(vtrn1q_f32(row[0], row[1]));
+        const float64x2_t even23 = doubles(vtrn1q_f32(row[2], row[3]));
+        const float64x2_t odd01 = doubles(vtrn2q_f32(row[0], row[1]));
+        const float64x2_t odd23 = doubles(vtrn2q_f32(row[2], row[3]));
+        float* const to = columns + i * 16 + j;
+        put(to, vtrn1q_f64(even01, even23));
+        put(to + 16, vtrn1q_f64(odd01, odd23));
+        put(to + 32, vtrn2q_f64(even01, even23));
+        put(to + 48, vtrn2q_f64(odd01, odd23));
+      }
+    }
   }
   static void store(const Floats& x, float* y) noexcept {
     for (int i = 0; i < 4; ++i) vst1q_f32(y + 4 * i, x.of[i]);

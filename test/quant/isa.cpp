@@ -4,6 +4,7 @@
 
 #include "quant/isa.h"
 #include "quant/kernels.h"
+#include "quant/peaks.h"
 #include "support/catch.h"
 
 namespace quant = lockstep::quant;
@@ -74,4 +75,23 @@ TEST_CASE("isa: scalar is always built and always runs") {
   CHECK(quant::built_isas().has(Isa::scalar));
   CHECK(quant::detect_isas().has(Isa::scalar));
   CHECK((quant::built_isas() & IsaSet{}) == IsaSet{});
+}
+
+TEST_CASE("isa: peak loops tell how much they did, on every set that runs here") {
+  const IsaSet here = quant::built_isas() & quant::detect_isas();
+  for (const Isa isa : quant::kAllIsas) {
+    if (!here.has(isa)) continue;
+    CAPTURE(quant::name_of(isa));
+    const quant::PeakLoops loops = quant::peak_loops(isa);
+    REQUIRE(loops.int8 != nullptr);
+    REQUIRE(loops.f32 != nullptr);
+    CHECK(loops.int8(2) > 0);
+    CHECK(loops.int8(6) == 3 * loops.int8(2));
+    CHECK(loops.f32(6) == 3 * loops.f32(2));
+    // A vector set does more in one round than the plain loop.
+    if (isa != Isa::scalar) {
+      CHECK(loops.int8(1) > quant::peak_loops(Isa::scalar).int8(1));
+      CHECK(loops.f32(1) > quant::peak_loops(Isa::scalar).f32(1));
+    }
+  }
 }
