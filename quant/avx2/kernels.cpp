@@ -23,8 +23,8 @@ struct Peak {
     return _mm256_add_epi16(acc, pairs);
   }
   static Floats fma(Floats acc, Floats x) noexcept { return _mm256_fmadd_ps(acc, x, x); }
-  static void keep(Ints& x) noexcept { asm("" : "+x"(x)); }
-  static void keep(Floats& x) noexcept { asm("" : "+x"(x)); }
+  static void keep(Ints& x) noexcept { asm volatile("" : "+x"(x)); }
+  static void keep(Floats& x) noexcept { asm volatile("" : "+x"(x)); }
 };
 
 }  // namespace

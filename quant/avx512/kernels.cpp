@@ -19,8 +19,8 @@ struct Peak {
   static Floats floats() noexcept { return _mm512_set1_ps(0.5f); }
   static Ints dot(Ints acc, Ints x) noexcept { return _mm512_dpbusd_epi32(acc, x, x); }
   static Floats fma(Floats acc, Floats x) noexcept { return _mm512_fmadd_ps(acc, x, x); }
-  static void keep(Ints& x) noexcept { asm("" : "+v"(x)); }
-  static void keep(Floats& x) noexcept { asm("" : "+v"(x)); }
+  static void keep(Ints& x) noexcept { asm volatile("" : "+v"(x)); }
+  static void keep(Floats& x) noexcept { asm volatile("" : "+v"(x)); }
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct Peak {
   static Floats floats() noexcept { return _mm256_set1_ps(0.5f); }
   static Ints dot(Ints acc, Ints x) noexcept { return _mm256_dpbusd_avx_epi32(acc, x, x); }
   static Floats fma(Floats acc, Floats x) noexcept { return _mm256_fmadd_ps(acc, x, x); }
-  static void keep(Ints& x) noexcept { asm("" : "+x"(x)); }
-  static void keep(Floats& x) noexcept { asm("" : "+x"(x)); }
+  static void keep(Ints& x) noexcept { asm volatile("" : "+x"(x)); }
+  static void keep(Floats& x) noexcept { asm volatile("" : "+x"(x)); }
 };
 
 }  // namespace

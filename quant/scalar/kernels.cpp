@@ -20,8 +20,8 @@ struct Peak {
   static Floats floats() noexcept { return 0.5f; }
   static Ints dot(Ints acc, Ints x) noexcept { return acc + x * x; }
   static Floats fma(Floats acc, Floats x) noexcept { return __builtin_fmaf(acc, x, x); }
-  static void keep(Ints& x) noexcept { asm("" : "+r"(x)); }
-  static void keep(Floats& x) noexcept { asm("" : "+m"(x)); }
+  static void keep(Ints& x) noexcept { asm volatile("" : "+r"(x)); }
+  static void keep(Floats& x) noexcept { asm volatile("" : "+m"(x)); }
 };
 
 }  // namespace
