@@ -14,7 +14,7 @@ struct Peak : NeonPeak {
   static constexpr std::uint64_t kBytes = 16;
   static Ints dot(Ints acc, Ints x) noexcept {
     int16x8_t pairs = vmull_s8(vget_low_s8(bytes(x)), vget_low_s8(bytes(x)));
-    asm("" : "+w"(pairs));  // else it would leave the loop
+    asm volatile("" : "+w"(pairs));  // else it would leave the loop
     return vpadalq_s16(acc, vmlal_high_s8(pairs, bytes(x), bytes(x)));
   }
 };

@@ -18,8 +18,8 @@ struct NeonPeak {
   static Floats floats() noexcept { return vdupq_n_f32(0.5f); }
   static int8x16_t bytes(Ints x) noexcept { return vreinterpretq_s8_s32(x); }
   static Floats fma(Floats acc, Floats x) noexcept { return vfmaq_f32(acc, x, x); }
-  static void keep(Ints& x) noexcept { asm("" : "+w"(x)); }
-  static void keep(Floats& x) noexcept { asm("" : "+w"(x)); }
+  static void keep(Ints& x) noexcept { asm volatile("" : "+w"(x)); }
+  static void keep(Floats& x) noexcept { asm volatile("" : "+w"(x)); }
 };
 
 }  // namespace
