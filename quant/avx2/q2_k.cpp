@@ -48,6 +48,7 @@ struct TileQ2_K {
     for (std::size_t b = 0; b < blocks; ++b, panel += kBlockBytes) {
       prefetch(panel, kBlockBytes);
       __m256 sum[N], min_sum[N];
+#pragma GCC unroll 4
       for (int t = 0; t < N; ++t) sum[t] = min_sum[t] = _mm256_setzero_ps();
 #pragma GCC unroll 8
       for (int pair = 0; pair < 8; ++pair) {
