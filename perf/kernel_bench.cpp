@@ -143,8 +143,7 @@ class Bench {
     for (std::size_t r = 0; r <= options_.repetitions; ++r) {
       const double stream = stream_.measure();
       const bool dense = quant::traits(kernel.format).activation == quant::Format::f32;
-      const double peak = dense ? bench::measure_f32_peak(engine_, kernel.isa)
-                                : bench::measure_int8_peak(engine_, kernel.isa);
+      const double peak = bench::measure_peak(engine_, kernel.isa, dense);
       for (Cell& cell : cells) {
         const Pass pass = measure(kernel, weights, shape.columns, cell.tokens);
         if (r == 0) continue;  // a warm-up

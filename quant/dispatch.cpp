@@ -122,8 +122,9 @@ constexpr IsaKernels kIsaKernels[] = {
     {.isa = Isa::avxvnni, .panels = &avxvnni::kPanelRuns, .peaks = &avxvnni::kPeakLoops},
 #endif
 #if defined(LOCKSTEP_HAS_AVX512)
+    {.isa = Isa::avx512, .panels = &avx512::kKBlockRuns},
     {.isa = Isa::avx512,
-     .panels = &avx512::kPanelRuns,
+     .panels = &avx512::kBlockRuns,
      .row_kernels = &avx512::kRowKernels,
      .peaks = &avx512::kPeakLoops},
 #endif
@@ -176,32 +177,34 @@ constexpr std::array<EncoderOf, 0> kAvx2Encoders;
 class KernelList {
  public:
   KernelList() {
-    kernels_.resize(scalar::kMaxMatmulKernels);
-    kernels_.resize(scalar::matmul_kernels(kernels_));
+    std::array<MatmulKernel, scalar::kMaxMatmulKernels> plain{};
+    const std::size_t count = scalar::matmul_kernels(plain);
+    for (const MatmulKernel& kernel : std::span(plain).first(count)) add(kernel);
     for (const IsaKernels& isa : kIsaKernels) {
       for (const PanelFormat& panel : kPanelFormats) {
         MatmulRun* const run = isa.panels == nullptr ? nullptr : isa.panels->*panel.run;
-        if (run != nullptr)
-          add(panel.format, isa.isa, kPanelRows, panel.panel_bytes, panel.pack, run);
+        if (run == nullptr) continue;
+        add({{}, panel.format, isa.isa, kPanelRows, panel.panel_bytes, panel.pack, run});
       }
-      for (const RowRun& row : isa.rows)
-        add(row.format, isa.isa, 1, row.row_bytes, row.copy, row.run);
+      for (const RowRun& row : isa.rows) {
+        add({{}, row.format, isa.isa, 1, row.row_bytes, row.copy, row.run});
+      }
     }
   }
 
   std::span<const MatmulKernel> kernels() const noexcept { return kernels_; }
 
  private:
-  // Named like "q4_0/avx2/r8".
-  void add(Format format, Isa isa, std::size_t panel_rows,
-           std::size_t (*bytes)(std::size_t) noexcept, PackRows* pack, MatmulRun* run) {
-    std::string& name = names_.emplace_back(traits(format).name);
+  // Gives the kernel its name, such as "q4_0/avx2/r8".
+  void add(MatmulKernel kernel) {
+    std::string& name = names_.emplace_back(traits(kernel.format).name);
     for (char& c : name) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
-    name.append("/").append(name_of(isa)).append("/r").append(std::to_string(panel_rows));
-    kernels_.push_back(
-        {name, format, isa, static_cast<std::uint32_t>(panel_rows), bytes, pack, run});
+    name.append("/").append(name_of(kernel.isa)).append("/r");
+    name.append(std::to_string(kernel.panel_rows));
+    kernel.name = name;
+    kernels_.push_back(kernel);
   }
 
   std::deque<std::string> names_;  // elements stay where they are

@@ -56,7 +56,7 @@
 
 namespace lockstep::quant {
 
-inline constexpr std::size_t kPanelRows = 8;
+inline constexpr std::uint32_t kPanelRows = 8;
 
 // As MatmulKernel::panel_bytes.
 template <Format kFormat>

@@ -10,24 +10,20 @@
 
 #include <cstddef>
 
-#include "quant/panels/panel.inl.h"
+#include "quant/panels/x86.h"
 
 namespace lockstep::quant {
 namespace {
 
 template <class Dots>
-struct Ymm {
+struct Ymm : X86Vector<Ymm<Dots>> {
   using Ints = __m256i;
-  using Floats = __m256;
   using SumPair = Ints;
-  static constexpr bool kSigned = false;
+  using Floats = __m256;
   static constexpr std::size_t kPanels = 1;
   static constexpr std::size_t kRows = 8;
   static constexpr std::size_t kTileTokens = 4;
 
-  LOCKSTEP_INLINE static void prefetch(const std::byte* at) noexcept {
-    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
-  }
   // 32, 16 and 8 bytes of the panel.
   LOCKSTEP_INLINE static Ints load(const std::byte* const (&panels)[1], std::size_t at) noexcept {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panels[0] + at));
@@ -55,9 +51,6 @@ struct Ymm {
 
   LOCKSTEP_INLINE static Ints broadcast32(const std::byte* at) noexcept {
     return _mm256_castps_si256(_mm256_set1_ps(*reinterpret_cast<const float*>(at)));
-  }
-  LOCKSTEP_INLINE static Ints broadcast128(const std::byte* at) noexcept {
-    return repeat128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   }
   LOCKSTEP_INLINE static Floats broadcast_float(const std::byte* at) noexcept {
     return _mm256_set1_ps(*reinterpret_cast<const float*>(at));
@@ -104,22 +97,6 @@ struct Ymm {
   LOCKSTEP_INLINE static Ints shift_left32(Ints x, int bits) noexcept {
     return _mm256_sll_epi32(x, _mm_cvtsi32_si128(bits));
   }
-  // Bits [kShift, kShift + kWidth) of every byte.
-  template <int kShift, int kWidth>
-  LOCKSTEP_INLINE static Ints bits(Ints x) noexcept {
-    const Ints mask = set8((1 << kWidth) - 1);
-    if constexpr (kShift == 0) return bit_and(x, mask);
-    return bit_and(shift_right16<kShift>(x), mask);
-  }
-  // `x`, which has zeros under the mask, with those bits of `from`.
-  LOCKSTEP_INLINE static Ints insert(Ints x, Ints from, Ints mask) noexcept {
-    return bit_or(x, bit_and(from, mask));
-  }
-  // The top bits of 8 bytes.
-  LOCKSTEP_INLINE static unsigned top_bits(const std::byte* at) noexcept {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
-    return static_cast<unsigned>(_mm_movemask_epi8(bytes)) & 0xffu;
-  }
   // Byte index[i] of the same 128 bits of the table.
   LOCKSTEP_INLINE static Ints lookup(Ints table, Ints index) noexcept {
     return _mm256_shuffle_epi8(table, index);
@@ -141,17 +118,7 @@ struct Ymm {
   LOCKSTEP_INLINE static Ints dot(Ints acc, Ints weights, Ints activations) noexcept {
     return Dots::bytes(acc, weights, activations);
   }
-  // acc + the products of step kStep of those whose activations begin at `at`.
-  template <int kStep>
-  LOCKSTEP_INLINE static Ints dot_at(Ints acc, Ints weights, const std::byte* at) noexcept {
-    return dot(acc, weights, broadcast32(at + 4 * kStep));
-  }
-  // Two sums of activations in every lane, and two factors of 16 bits for them.
-  LOCKSTEP_INLINE static Ints load_sums(const std::byte* at) noexcept { return broadcast32(at); }
-  LOCKSTEP_INLINE static Ints pair(Ints first, Ints second) noexcept {
-    return bit_or(bit_and(first, set32(0xffff)), shift_left32<16>(second));
-  }
-  LOCKSTEP_INLINE static Ints both(Ints factor) noexcept { return pair(factor, factor); }
+  // acc + two products of int16.
   LOCKSTEP_INLINE static Ints dot_sums(Ints acc, Ints sums, Ints factors) noexcept {
     return Dots::shorts(acc, sums, factors);
   }

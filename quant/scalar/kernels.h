@@ -18,7 +18,8 @@ extern const SearchingEncoders kEncoders;
 inline constexpr std::size_t kMaxMatmulKernels = 64;
 
 // One kernel for every format with a vec_dot, whatever its encoding: adding a format to the table
-// adds its kernel here. Fills `out` (kMaxMatmulKernels entries) from the front; returns how many.
+// adds its kernel here. The kernels have no names yet. Fills `out` (kMaxMatmulKernels entries) from
+// the front; returns how many.
 std::size_t matmul_kernels(std::span<MatmulKernel> out) noexcept;
 
 }  // namespace lockstep::quant::scalar

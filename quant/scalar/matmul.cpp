@@ -1,8 +1,6 @@
 // The matmul kernels in plain C++: row after row of the file's own blocks, each dot product
 // computed by the format's vec_dot. They are the definition of right, and the kernel of last resort
 // of a format that an instruction set has no kernel for.
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -37,29 +35,13 @@ struct RowMajor {
   }
 };
 
-// "q4_0/scalar/r1"
-struct Name {
-  std::array<char, 32> text{};
-  std::size_t length = 0;
-
-  void append(std::string_view part) noexcept {
-    for (const char c : part.substr(0, text.size() - length)) {
-      text[length++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-  }
-};
-
 template <std::size_t kRow>
 std::size_t add(std::span<MatmulKernel> out) noexcept {
   if (kRow >= all_formats().size()) return 0;
   const FormatTraits& format = all_formats()[kRow];
   if (!format.can_dot()) return 0;
-  static Name name;
-  name = {};
-  name.append(format.name);
-  name.append("/scalar/r1");
   using Kernel = RowMajor<kRow>;
-  out.front() = {.name = {name.text.data(), name.length},
+  out.front() = {.name = {},
                  .format = format.format,
                  .isa = Isa::scalar,
                  .panel_rows = 1,

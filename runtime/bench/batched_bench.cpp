@@ -68,8 +68,7 @@ BatchedResult BatchedBench::run(const BatchedTest& test, std::size_t repetitions
   for (std::size_t round = 0; round <= repetitions; ++round) {
     for (std::size_t slot = 0; slot < test.sequences; ++slot) session.truncate(slot, 0);
     const double stream = stream_.measure();
-    const quant::Isa isa = engine.impl().isa;
-    const double peak = dense ? measure_f32_peak(engine, isa) : measure_int8_peak(engine, isa);
+    const double peak = measure_peak(engine, engine.impl().isa, dense);
     Feeder prompts(session, test.batch, cancel);
     const double begin = seconds();
     for (std::size_t slot = 0; slot < test.sequences; ++slot) {

@@ -82,10 +82,8 @@ ModelBench::ModelBench(const Model& model, KvType kv_type, std::size_t context, 
 void ModelBench::sample(ModelResult& result) {
   const ModelTest& test = result.test;
   const Engine& engine = session_.model().engine();
-  const quant::Isa isa = engine.impl().isa;
   result.stream_bytes_per_s.add(stream_.measure());
-  result.peak_macs_per_s.add(dense_ ? measure_f32_peak(engine, isa)
-                                    : measure_int8_peak(engine, isa));
+  result.peak_macs_per_s.add(measure_peak(engine, engine.impl().isa, dense_));
   session_.truncate(0, 0);
   evaluate_tokens(session_, 0, test.depth, test.batch, nullptr);
   result.weight_bytes = 0;

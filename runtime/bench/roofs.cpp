@@ -27,13 +27,6 @@ std::uint64_t read_all(const std::uint64_t* words, std::size_t count) {
   return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
 }
 
-double measure_peak(const Engine& engine, std::uint64_t (*loop)(std::uint64_t) noexcept) {
-  std::atomic<std::uint64_t> done{0};
-  const double begin = seconds();
-  engine.impl().executor->team([&](const ops::Lane&) noexcept { done += loop(kPeakRounds); });
-  return static_cast<double>(done.load()) / (seconds() - begin);
-}
-
 }  // namespace
 
 StreamRoof::StreamRoof(const Engine& engine, std::size_t bytes) : engine_(engine), buffer_(bytes) {
@@ -54,11 +47,13 @@ double StreamRoof::measure() {
   return static_cast<double>(buffer_.size()) / (seconds() - begin);
 }
 
-double measure_int8_peak(const Engine& engine, quant::Isa isa) {
-  return measure_peak(engine, quant::peak_loops(isa).int8);
-}
-double measure_f32_peak(const Engine& engine, quant::Isa isa) {
-  return measure_peak(engine, quant::peak_loops(isa).f32);
+double measure_peak(const Engine& engine, quant::Isa isa, bool dense) {
+  const quant::PeakLoops loops = quant::peak_loops(isa);
+  const auto loop = dense ? loops.f32 : loops.int8;
+  std::atomic<std::uint64_t> done{0};
+  const double begin = seconds();
+  engine.impl().executor->team([&](const ops::Lane&) noexcept { done += loop(kPeakRounds); });
+  return static_cast<double>(done.load()) / (seconds() - begin);
 }
 
 }  // namespace lockstep::bench

@@ -26,8 +26,8 @@ class StreamRoof {
   topology::NodeBuffer buffer_;
 };
 
-// All workers at the loops of quant/peaks.h for a few milliseconds, in multiply-adds per second.
-double measure_int8_peak(const Engine& engine, quant::Isa isa);
-double measure_f32_peak(const Engine& engine, quant::Isa isa);
+// All workers at the loops of quant/peaks.h for a few milliseconds, in multiply-adds per second: of
+// 8-bit numbers, or of f32 for dense weights.
+double measure_peak(const Engine& engine, quant::Isa isa, bool dense);
 
 }  // namespace lockstep::bench

@@ -26,12 +26,6 @@ constexpr NamedFormat kFormats[] = {{"md", BenchFormat::md},
                                     {"jsonl", BenchFormat::jsonl},
                                     {"sql", BenchFormat::sql}};
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 // "llama 1.1B q4_k": the architecture, the size and the format of the first matrix.
 std::string model_type(const ModelInfo& info) {
   const auto parameters = static_cast<double>(info.parameters);
@@ -67,7 +61,7 @@ ordered_json common_fields(const BenchedModel& model) {
           {"type_v", model.kv_type},
           {"isa", engine.isa()},
           {"openmp", engine.openmp_runtime()},
-          {"kernels", joined(info.kernels)}};
+          {"kernels", fmt::format("{}", fmt::join(info.kernels, " "))}};
 }
 
 // Columns of llama-bench that mean nothing here, with the values it has for a run on the processor

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# avx512.sh CASES_PROGRAM COMPILER BUILD_FOLDER: runs the AVX-512 VNNI kernels of every format in Bochs, which executes
+# avx512.sh CASES_PROGRAM COMPILER BUILD_FOLDER FLAG...: runs the AVX-512 VNNI kernels of every format in Bochs, which executes
 # these instructions on any machine. A bare-metal image holds the kernels and cases with the results of the scalar
 # ones; nothing but a processor is emulated, so it takes seconds. 77 (skipped) where a tool is missing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 write_cases=$1 compiler=$2 build=$3
+vectors=("${@:4}")  # the options that the build has for this instruction set
 
 skip() {
   echo "SKIPPED: $1" >&2
@@ -36,7 +37,6 @@ S
 flags=(-std=c++20 -O2 -I"$root" -I"$root/runtime/include" -ffp-contract=off -fno-exceptions -fno-rtti
   -fno-stack-protector -fno-pic -fno-pie -mno-red-zone -mcmodel=small -fno-asynchronous-unwind-tables
   -fno-threadsafe-statics -U_FORTIFY_SOURCE)
-vectors=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
 objects=()
 compile() {
   local object
@@ -44,8 +44,8 @@ compile() {
   "$compiler" "${flags[@]}" "${@:2}" -c "$1" -o "$object"
   objects+=("$object")
 }
-for kernels in blocks k_blocks q4x; do
-  compile "$root/quant/avx512/$kernels.cpp" "${vectors[@]}" -w
+for kernels in blocks k_blocks; do
+  compile "$root/quant/avx512/$kernels.cpp" "${vectors[@]}"
 done
 compile "$root/quant/activation_layout.cpp"
 compile "$here/x86/check_cases.cpp"

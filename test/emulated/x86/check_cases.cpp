@@ -76,22 +76,24 @@ bool has_avx512_vnni() {
 
 struct FormatRun {
   Format format;
-  MatmulRun* run;
+  MatmulRun* PanelRuns::*run;
 };
 constexpr FormatRun kRuns[] = {
-    {Format::q4_0, avx512::kPanelRuns.q4_0},     {Format::q4_1, avx512::kPanelRuns.q4_1},
-    {Format::q5_0, avx512::kPanelRuns.q5_0},     {Format::q5_1, avx512::kPanelRuns.q5_1},
-    {Format::q8_0, avx512::kPanelRuns.q8_0},     {Format::q2_k, avx512::kPanelRuns.q2_k},
-    {Format::q3_k, avx512::kPanelRuns.q3_k},     {Format::q4_k, avx512::kPanelRuns.q4_k},
-    {Format::q5_k, avx512::kPanelRuns.q5_k},     {Format::q6_k, avx512::kPanelRuns.q6_k},
-    {Format::iq4_nl, avx512::kPanelRuns.iq4_nl}, {Format::iq4_xs, avx512::kPanelRuns.iq4_xs},
-    {Format::mxfp4, avx512::kPanelRuns.mxfp4},   {Format::nvfp4, avx512::kPanelRuns.nvfp4},
-    {Format::q4x, avx512::kPanelRuns.q4x},
+    {Format::q4_0, &PanelRuns::q4_0},     {Format::q4_1, &PanelRuns::q4_1},
+    {Format::q5_0, &PanelRuns::q5_0},     {Format::q5_1, &PanelRuns::q5_1},
+    {Format::q8_0, &PanelRuns::q8_0},     {Format::q2_k, &PanelRuns::q2_k},
+    {Format::q3_k, &PanelRuns::q3_k},     {Format::q4_k, &PanelRuns::q4_k},
+    {Format::q5_k, &PanelRuns::q5_k},     {Format::q6_k, &PanelRuns::q6_k},
+    {Format::iq4_nl, &PanelRuns::iq4_nl}, {Format::iq4_xs, &PanelRuns::iq4_xs},
+    {Format::mxfp4, &PanelRuns::mxfp4},   {Format::nvfp4, &PanelRuns::nvfp4},
+    {Format::q4x, &PanelRuns::q4x},
 };
 
 MatmulRun* run_of(Format format) {
   for (const FormatRun& known : kRuns) {
-    if (known.format == format) return known.run;
+    if (known.format != format) continue;
+    MatmulRun* const run = avx512::kBlockRuns.*known.run;
+    return run != nullptr ? run : avx512::kKBlockRuns.*known.run;
   }
   return nullptr;
 }
