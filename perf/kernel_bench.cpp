@@ -56,22 +56,31 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
-bool listed(const std::vector<std::string>& names, std::string_view name) {
-  if (names.empty()) return true;
-  return std::any_of(names.begin(), names.end(), [&](const std::string& wanted) {
-    return std::equal(wanted.begin(), wanted.end(), name.begin(), name.end(),
-                      [](char a, char b) { return std::tolower(a) == std::tolower(b); });
-  });
+// Of the names that were given: all if there were none.
+std::vector<quant::Format> wanted_formats(const Options& options) {
+  std::vector<quant::Format> wanted;
+  for (const std::string& name : options.formats) {
+    const quant::FormatTraits* format = quant::find_format(name);
+    if (format == nullptr) throw Error(ErrorCode::usage, "there is no format '" + name + "'");
+    wanted.push_back(format->format);
+  }
+  return wanted;
+}
+
+template <class T, class U>
+bool listed(const std::vector<T>& list, const U& value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
 // On instruction sets that run here.
 std::vector<const quant::MatmulKernel*> kernels_to_run(const Options& options) {
   const quant::IsaSet here = quant::built_isas() & quant::detect_isas();
+  const std::vector<quant::Format> formats = wanted_formats(options);
   std::vector<const quant::MatmulKernel*> found;
   const auto add = [&](std::span<const quant::MatmulKernel> kernels) {
     for (const quant::MatmulKernel& kernel : kernels) {
-      const bool wanted = listed(options.formats, quant::traits(kernel.format).name) &&
-                          listed(options.isas, quant::name_of(kernel.isa));
+      const bool wanted =
+          listed(formats, kernel.format) && listed(options.isas, quant::name_of(kernel.isa));
       // A scalar kernel is a definition, not a tool: it runs when asked for.
       const bool serious = kernel.isa != quant::Isa::scalar || !options.isas.empty();
       if (wanted && serious && here.has(kernel.isa)) found.push_back(&kernel);
