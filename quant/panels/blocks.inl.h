@@ -104,7 +104,7 @@ struct ScaledTile {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       typename V::Ints isum[N];
       begin_below<V, N, kOffset>(tokens, b, isum);
       dot_group<V, N>(Format::unpack(panels), tokens, b * kBlockValues, isum);
@@ -124,7 +124,7 @@ struct AffineTile {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       typename V::Ints isum[N], total[N];
       clear<V, N>(isum);
       dot_group<V, N>(Format::unpack(panels), tokens, b * kBlockValues, isum);
@@ -237,7 +237,7 @@ struct TileNVFP4 {
                                       typename V::Floats (&acc)[N]) noexcept {
     const auto table = level_table<V, e2m1::kDoubled, 12>();
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
 #pragma GCC unroll 4
       for (std::size_t g = 0; g < 4; ++g) {
         const std::size_t run = 2 * b + g / 2;

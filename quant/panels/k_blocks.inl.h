@@ -113,7 +113,7 @@ struct TileQ4_K {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Ints isum[N], msum[N];
       clear<V, N>(isum);
@@ -169,7 +169,7 @@ struct TileQ5_K {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       const SixBitScales<V> groups{panels, kGroupScales};
       typename V::Floats sum[N], min_sum[N];
       clear<V, N>(sum);
@@ -218,7 +218,7 @@ struct TileQ2_K {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       typename V::Floats sum[N], min_sum[N];
       clear<V, N>(sum);
       clear<V, N>(min_sum);
@@ -293,7 +293,7 @@ struct TileQ3_K {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       typename V::Ints isum[N];
       clear<V, N>(isum);
 #pragma GCC unroll 8
@@ -355,7 +355,7 @@ struct TileQ6_K {
                                       const Tokens<V, N>& tokens,
                                       typename V::Floats (&acc)[N]) noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       typename V::Floats sum[N];
       clear<V, N>(sum);
       // Two groups share one activation scale.
@@ -417,7 +417,7 @@ struct TileIQ4_XS {
                                       typename V::Floats (&acc)[N]) noexcept {
     const auto table = level_table<V, iq4_nl::kLevels, 128>();
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       const auto low = V::load(panels.at, kScalesLow);
       const auto high = V::shorts_to_ints(panels.at, kScalesHigh);
       typename V::Ints isum[N];

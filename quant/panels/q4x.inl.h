@@ -106,7 +106,7 @@ struct TileQ4X {
   LOCKSTEP_INLINE void compute(Panels<V> panels, std::size_t blocks, const Tokens<V, N>& tokens,
                                typename V::Floats (&acc)[N]) const noexcept {
     for (std::size_t b = 0; b < blocks; ++b, panels.advance(kBlockBytes)) {
-      if constexpr (N == 1) panels.prefetch(kBlockBytes);
+      panels.prefetch(kBlockBytes);
       for (std::size_t g = 0; g < 8; ++g) {
         const std::size_t run = 8 * b + g;
         Ints levels[4], first[4], second[4], isum[N];
