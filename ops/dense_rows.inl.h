@@ -210,7 +210,7 @@ void multiply(const typename Element::Stored* weights, const float* tokens, std:
 #pragma GCC unroll 3
     for (std::size_t p = 0; p < kPackets; ++p) sum[t][p] = eigen::pset1<Packet>(0.0f);
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 1
   for (std::size_t i = 0; i < depth; ++i) {
     const Packet w0 = Element::load(weights + i * kPanelRows);
     const Packet w1 = Element::load(weights + i * kPanelRows + kLanes);

@@ -55,17 +55,23 @@ LOCKSTEP_INLINE typename V::Ints minus(typename V::Ints x) noexcept {
 template <class V, int N>
 LOCKSTEP_INLINE void add_times(typename V::Ints factor, const typename V::Ints (&group)[N],
                                typename V::Ints (&isum)[N]) noexcept {
+  LOCKSTEP_FENCE();
 #pragma GCC unroll 8
-  for (int t = 0; t < N; ++t) isum[t] = V::add(isum[t], V::mul(group[t], factor));
+  for (int t = 0; t < N; ++t) {
+    isum[t] = V::add(isum[t], V::mul(group[t], factor));
+    LOCKSTEP_KEEP(isum[t]);
+  }
 }
 
 // isum[t] += the two factors of every lane times the two activation sums of run `run`
 template <class V, int N, class Factors>
 LOCKSTEP_INLINE void add_sums(Factors factors, const Tokens<V, N>& tokens, std::size_t run,
                               typename V::Ints (&isum)[N]) noexcept {
+  LOCKSTEP_FENCE();
 #pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     isum[t] = V::dot_sums(isum[t], tokens.sum_pair(t, 2 * run), factors);
+    LOCKSTEP_KEEP(isum[t]);
   }
 }
 
@@ -74,9 +80,11 @@ template <class V, int N>
 LOCKSTEP_INLINE void add_run(const Tokens<V, N>& tokens, std::size_t run,
                              const typename V::Ints (&isum)[N],
                              typename V::Floats (&sum)[N]) noexcept {
+  LOCKSTEP_FENCE();
 #pragma GCC unroll 8
   for (int t = 0; t < N; ++t) {
     sum[t] = V::fma(tokens.scale_of(t, run), V::to_float(isum[t]), sum[t]);
+    LOCKSTEP_KEEP(sum[t]);
   }
 }
 
