@@ -25,7 +25,7 @@
 #if defined(__x86_64__)
 #define LOCKSTEP_KEEP(sum) asm volatile("" : "+v"(sum))
 #else
-#define LOCKSTEP_KEEP(sum) asm volatile("" : "+w"(sum))
+#define LOCKSTEP_KEEP(sum) (void)0
 #endif
 // A fence holds the order of loads, which clang moves up to the same effect. g++ does better
 // without (0.85 to 1.0).
