@@ -121,16 +121,18 @@ class Attention final : public Op {
     return {.kind = Partition::Kind::units, .extent = params_.heads * tokens_, .align = 1};
   }
   Reach reach(std::size_t) const override { return Reach::all; }
+  // Fewer queries would not share their head of the cache.
+  std::size_t chunk_units(const TensorType&) const noexcept override { return kBlock; }
   std::size_t scratch_bytes(std::span<const TensorType>, const TensorType&,
                             unsigned) const override {
     return Scratch::floats(params_.head_dim) * sizeof(float);
   }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const auto* slots = io.inputs[4].row<const std::int32_t>(0);
     const Scratch scratch(io.scratch, params_.head_dim);
     const std::size_t group = params_.heads / params_.kv_heads;
-    const Slice mine = io.partition.slice(lane);
+    const Slice mine = io.part;
     for (std::size_t unit = mine.begin; unit < mine.end;) {
       const std::size_t kv_head = unit / (group * tokens_);
       const std::int32_t slot = slots[unit / group % tokens_];

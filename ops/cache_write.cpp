@@ -52,12 +52,12 @@ class CacheWrite final : public Op {
   }
   Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const Tensor& x = io.inputs[0];
     const auto* positions = io.inputs[2].row<const std::int32_t>(0);
     const auto* slots = io.inputs[3].row<const std::int32_t>(0);
     const std::size_t context = io.output.type.shape[1];
-    const Region mine = region(io.partition, tokens_, width_, lane);
+    const Region mine = region(io, tokens_, width_);
     const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const std::size_t row =

@@ -38,8 +38,8 @@ class Cast final : public Op {
   }
   Reach reach(std::size_t) const override { return Reach::own; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     const std::size_t count = mine.columns.size();
     const Tensor& x = io.inputs[0];

@@ -30,8 +30,8 @@ class ColumnSquares final : public Op {
   // All tokens, but only the columns that this worker sums up.
   Reach reach(std::size_t) const override { return Reach::own; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Slice mine = io.partition.slice(lane);
+  void run(const Io& io) const noexcept override {
+    const Slice mine = io.part;
     float* const sums = io.output.row<float>(0);
     for (std::size_t begin = mine.begin; begin < mine.end; begin += kTile) {
       const std::size_t count = std::min(kTile, mine.end - begin);

@@ -41,8 +41,8 @@ class Unary final : public Elementwise {
     expect_rows(name(), "x", inputs[0], DType::f32);
     return inputs[0];
   }
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       kernel_(io.inputs[0].row<const float>(i) + first, io.output.row<float>(i) + first,
@@ -63,8 +63,8 @@ class Scale final : public Elementwise {
     expect_rows(name(), "x", inputs[0], DType::f32);
     return inputs[0];
   }
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       kernels_.scale(factor_, io.inputs[0].row<const float>(i) + first,
@@ -94,8 +94,8 @@ class Binary final : public Elementwise {
   Reach reach(std::size_t input) const override {
     return input == 1 && broadcast_ ? Reach::all : Reach::own;
   }
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       kernel_(io.inputs[0].row<const float>(i) + first,

@@ -42,11 +42,11 @@ class Embed final : public Op {
   bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t) const override { return Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const quant::FormatTraits& format = quant::traits(table_.format);
     const std::size_t row_bytes = quant::bytes_of(table_.format, table_.columns);
     const auto* ids = io.inputs[0].row<const std::int32_t>(0);
-    const Region mine = region(io, lane);
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const auto id = static_cast<std::size_t>(ids[i]);
       quant::decode_values(format, table_.side, table_.data + id * row_bytes,

@@ -32,10 +32,10 @@ class GatherRows final : public Op {
   bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t) const override { return Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const std::size_t bytes = io.output.type.row_bytes();
     const auto* rows = io.inputs[1].row<const std::int32_t>(0);
-    const Region mine = region(io, lane);
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const auto from = static_cast<std::size_t>(rows[i]);
       std::memcpy(io.output.row<std::byte>(i), io.inputs[0].row<const std::byte>(from), bytes);

@@ -17,6 +17,14 @@ DType activation_dtype(const quant::MatmulKernel& kernel) noexcept {
   return activation == quant::Format::q8_k ? DType::act_q8_k : DType::f32;
 }
 
+// A chunk has this many rows at least, and as many as make up for being handed out: this many bytes
+// of weights for one token, which is some microseconds.
+constexpr std::size_t kChunkRows = 16;
+constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunkTokens = 8;
+// Up to here the dense kernels take tokens as they are.
+constexpr std::size_t kFewTokens = 32;
+
 class Matmul final : public Op {
  public:
   explicit Matmul(const ShardedMatrix& matrix) : matrix_(matrix) {}
@@ -46,10 +54,18 @@ class Matmul final : public Op {
   }
   Reach reach(std::size_t) const override { return Reach::all; }
   std::size_t weight_bytes() const noexcept override { return matrix_.bytes(); }
+  // Dense kernels lay many tokens out anew in every call.
+  std::size_t chunk_units(const TensorType& output) const noexcept override {
+    const std::size_t tokens = output.shape[0];
+    const bool dense = activation_dtype(*matrix_.kernel) == DType::f32;
+    if (dense && tokens > kFewTokens) return 0;
+    const std::size_t row_bytes = matrix_.bytes() / matrix_.rows + 1;
+    return std::max(kChunkRows, kChunkBytes / (row_bytes * std::min(tokens, kChunkTokens)));
+  }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const Tensor& x = io.inputs[0];
-    const Slice mine = io.partition.slice(lane);
+    const Slice mine = io.part;
     const quant::MatmulKernel& kernel = *matrix_.kernel;
     const std::size_t panel_bytes = matrix_.panel_bytes();
     for (const ShardedMatrix::Shard& shard : matrix_.shards) {

@@ -1,6 +1,6 @@
 // What a graph node does. One class per op, hidden in its own .cpp; ops.h has the functions that
 // build nodes. An op validates shapes, says how its output is divided among workers and what it
-// reads of its inputs, and computes one worker's part. It knows neither threads nor barriers: the
+// reads of its inputs, and computes parts of it. It knows neither threads nor barriers: the
 // planner derives those from what is declared here.
 #pragma once
 
@@ -43,6 +43,7 @@ struct Io {
   std::span<const Tensor> inputs;
   Tensor output;
   Partition partition;
+  Slice part;                    // of the partition's extent: what to compute
   std::byte* scratch = nullptr;  // this worker's own, 64-byte aligned, scratch_bytes() long
 };
 
@@ -84,7 +85,15 @@ class Op {
   // Weight bytes that the whole team reads per run: the figure behind GB/s.
   virtual std::size_t weight_bytes() const noexcept { return 0; }
 
-  virtual void run(const Io& io, const Lane& lane) const noexcept = 0;
+  // Units of the partition that are worth being handed out by themselves, so that a worker who is
+  // done early can take work over; 0: the work is too small for that, or gets slower by it.
+  virtual std::size_t chunk_units(const TensorType& output) const noexcept {
+    (void)output;
+    return 0;
+  }
+
+  // Computes io.part. Parts are computed in any order, by any worker, at the same time.
+  virtual void run(const Io& io) const noexcept = 0;
 };
 
 }  // namespace lockstep::ops

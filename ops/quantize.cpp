@@ -40,9 +40,9 @@ class Quantize final : public Op {
   bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t) const override { return Reach::own; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const auto layout = quant::ActivationLayout::of(activation_, columns_);
-    const Region mine = region(io, lane);
+    const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     if (mine.columns.empty()) return;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {

@@ -1,5 +1,6 @@
 // Partitions in terms of a tensor's rows and columns. Ops that can work under several partitions
-// compute one rectangle of their output; this is where a worker's slice becomes that rectangle.
+// compute one rectangle of their output; this is where a part of the partition becomes that
+// rectangle.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +14,13 @@ struct Region {
   Slice columns;
 };
 
-// The part of a [rows, columns] output that `lane` computes under a partition of kind rows, columns
-// or replicated.
-inline Region region(const Partition& partition, std::size_t rows, std::size_t columns,
-                     const Lane& lane) noexcept {
-  switch (partition.kind) {
+// io.part of a [rows, columns] output under a partition of kind rows, columns or replicated.
+inline Region region(const Io& io, std::size_t rows, std::size_t columns) noexcept {
+  switch (io.partition.kind) {
     case Partition::Kind::rows:
-      return {partition.slice(lane), {0, columns}};
+      return {io.part, {0, columns}};
     case Partition::Kind::columns:
-      return {{0, rows}, partition.slice(lane)};
+      return {{0, rows}, io.part};
     case Partition::Kind::replicated:
       return {{0, rows}, {0, columns}};
     case Partition::Kind::units:
@@ -30,8 +29,8 @@ inline Region region(const Partition& partition, std::size_t rows, std::size_t c
   return {};
 }
 
-inline Region region(const Io& io, const Lane& lane) noexcept {
-  return region(io.partition, io.output.rows(), io.output.columns(), lane);
+inline Region region(const Io& io) noexcept {
+  return region(io, io.output.rows(), io.output.columns());
 }
 
 inline Partition by_rows(std::size_t rows) noexcept {

@@ -30,9 +30,9 @@ class RmsNorm final : public Op {
   bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const auto* weight = io.inputs[1].row<const float>(0);
-    const Region mine = region(io, lane);
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       kernels_.rms_norm(io.inputs[0].row<const float>(i), weight, epsilon_, io.output.row<float>(i),
                         io.output.columns());

@@ -42,10 +42,10 @@ class RopeAngles final : public Op {
   bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t) const override { return Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
+  void run(const Io& io) const noexcept override {
     const auto* positions = io.inputs[0].row<const std::int32_t>(0);
     const std::size_t pairs = frequencies_.size();
-    const Region mine = region(io, lane);
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       float* const cosines = io.output.row<float>(i);
       float* const sines = cosines + pairs;
@@ -95,8 +95,8 @@ class Rope final : public Op {
   }
   Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       const float* const angles = io.inputs[1].row<const float>(i);
       for (std::size_t j = mine.columns.begin; j < mine.columns.end; j += head_dim_) {

@@ -29,8 +29,8 @@ class Softmax final : public Op {
   bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
   Reach reach(std::size_t) const override { return Reach::own; }
 
-  void run(const Io& io, const Lane& lane) const noexcept override {
-    const Region mine = region(io, lane);
+  void run(const Io& io) const noexcept override {
+    const Region mine = region(io);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       softmax_row(io.inputs[0].row<const float>(i), io.output.row<float>(i), io.output.columns());
     }

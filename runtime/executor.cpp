@@ -39,6 +39,7 @@ Executor::Executor(topology::Placement placement)
   });
   granted_ = granted.load();
   waits_.resize(granted_);
+  for (auto& counters : chunks_) counters = std::vector<ChunkCounter>(granted_);
 }
 
 Executor::~Executor() {
@@ -77,12 +78,12 @@ void Executor::team_call(TeamWork work, void* context) noexcept {
 
 RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
                         bool time_barriers) noexcept {
-  const std::vector<PlannedNode>& nodes = plan.nodes();
   const std::vector<Stage>& stages = plan.stages();
   RunResult result;
   // Holds the stage after which all leave. A plain flag would not do: a fast worker 0 could raise
   // it for the next stage while a slow worker has not yet looked at it for this one, and leave
   // alone.
+  for (ChunkCounter& counter : chunks_[0]) counter.taken.store(0, std::memory_order_relaxed);
   stop_after_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_relaxed);
 #pragma omp parallel num_threads(static_cast <int>(plan.workers()))
   {
@@ -90,9 +91,9 @@ RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
     std::uint64_t stage = 0;
     double waited = 0;
     for (; stage < stages.size(); ++stage) {
-      for (std::size_t i = stages[stage].first; i < stages[stage].last; ++i) {
-        plan.run_node(nodes[i], lane);
-      }
+      // The counters of the next stage were last used in the one before this, which all have left.
+      chunks_[(stage + 1) % 2][lane.worker].taken.store(0, std::memory_order_relaxed);
+      plan.run_stage(stages[stage], lane, chunks_[stage % 2]);
       if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
         stop_after_.store(stage, std::memory_order_relaxed);
       }

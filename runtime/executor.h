@@ -6,6 +6,7 @@
 // every division of work follows the lane, so that any team size gives the same bits.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
@@ -78,6 +79,8 @@ class Executor {
   std::uint64_t id_ = 0;
   unsigned granted_ = 1;
   alignas(64) std::atomic<std::uint64_t> stop_after_{0};
+  // By worker; for the stages with even and with odd numbers.
+  std::array<std::vector<ChunkCounter>, 2> chunks_;
   std::vector<WaitTime> waits_;  // by worker
 };
 

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "runtime/schedule.h"
+#include "runtime/stages.h"
+
 namespace lockstep {
 namespace {
 
@@ -27,146 +30,20 @@ std::vector<std::uint32_t> find_roots(const ops::Graph& graph) {
   return roots;
 }
 
-// Grows one stage after the other. Remembers, per memory root, what the current stage did to it.
-class StageBuilder {
- public:
-  StageBuilder(const ops::Graph& graph, const PlanOptions& options,
-               const std::vector<std::uint32_t>& roots)
-      : graph_(graph), options_(options), roots_(roots), touched_(graph.values().size()) {}
-
-  PlannedNode plan(const ops::Node& node) {
-    PlannedNode planned;
-    planned.op = node.op.get();
-    planned.output = node.output.id;
-    for (ops::Value input : node.inputs) planned.inputs.push_back(input.id);
-
-    const ops::Partition wanted = preferred(node);
-    if (options_.reference || !try_join(node, wanted, planned.partition)) {
-      stage_begins_.push_back(node_count_);
-      ++stage_;
-      planned.partition = wanted;
-    }
-    remember(node, planned.partition);
-    ++node_count_;
-    return planned;
-  }
-
-  std::vector<Stage> stages() const {
-    std::vector<Stage> result;
-    for (std::size_t i = 0; i < stage_begins_.size(); ++i) {
-      const std::size_t end = i + 1 < stage_begins_.size() ? stage_begins_[i + 1] : node_count_;
-      result.push_back({stage_begins_[i], end});
-    }
-    return result;
-  }
-
- private:
-  // What a memory root saw in the stage `stage`.
-  struct Touched {
-    std::size_t stage = 0;
-    bool written = false;
-    bool read_freely = false;  // some reader looks beyond its own part
-    bool mixed = false;        // touched under two different partitions
-    ops::Partition partition;
-  };
-
-  ops::Partition preferred(const ops::Node& node) const {
-    const std::vector<ops::TensorType> inputs = input_types(node);
-    const ops::TensorType& output = graph_.type(node.output);
-    ops::Partition partition = node.op->partition(inputs, output);
-    if (!options_.reference && node.op->replicable() && !graph_.values()[node.output.id].output &&
-        output.shape.elements() <= options_.replicate_limit) {
-      partition = {ops::Partition::Kind::replicated, output.shape.rows(), 1};
-    }
-    return partition;
-  }
-
-  std::vector<ops::TensorType> input_types(const ops::Node& node) const {
-    std::vector<ops::TensorType> types;
-    for (ops::Value input : node.inputs) types.push_back(graph_.type(input));
-    return types;
-  }
-
-  const Touched* in_this_stage(std::uint32_t value) const {
-    const Touched& touched = touched_[roots_[value]];
-    return touched.stage == stage_ && stage_ != 0 ? &touched : nullptr;
-  }
-
-  // Whether the node can run in the current stage, and divided how.
-  bool try_join(const ops::Node& node, const ops::Partition& wanted, ops::Partition& chosen) const {
-    if (stage_ == 0) return false;
-    chosen = wanted;
-    bool bound = false;  // `chosen` is dictated by a producer in this stage
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Touched* touched = in_this_stage(node.inputs[i].id);
-      if (!touched || !touched->written) continue;
-      if (touched->partition.kind == ops::Partition::Kind::replicated)
-        continue;  // reads its own copy
-      if (touched->mixed || node.op->reach(i) != ops::Reach::own) return false;
-      if (bound && chosen != touched->partition) return false;
-      chosen = touched->partition;
-      bound = true;
-    }
-    if (bound && chosen != wanted && !node.op->accepts(chosen)) return false;
-    return may_write(node, chosen);
-  }
-
-  // An in-place op must not overwrite what another worker may still be reading in this stage.
-  bool may_write(const ops::Node& node, const ops::Partition& partition) const {
-    if (node.op->alias() < 0) return true;
-    const Touched* touched = in_this_stage(node.output.id);
-    if (!touched) return true;
-    return !touched->read_freely && !touched->mixed && touched->partition == partition;
-  }
-
-  void touch(std::uint32_t value, const ops::Partition& partition, bool write, bool freely) {
-    Touched& touched = touched_[roots_[value]];
-    if (touched.stage != stage_) {
-      touched = Touched{stage_, false, false, false, partition};
-    } else if (touched.partition != partition) {
-      touched.mixed = true;
-    }
-    // A value written earlier in the stage keeps its writer's partition for later readers.
-    if (write) touched.partition = partition;
-    touched.written |= write;
-    touched.read_freely |= freely;
-  }
-
-  void remember(const ops::Node& node, const ops::Partition& partition) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Touched* touched = in_this_stage(node.inputs[i].id);
-      const bool replicated = touched && touched->written &&
-                              touched->partition.kind == ops::Partition::Kind::replicated;
-      if (replicated) continue;  // each worker reads its own copy: no conflict with anybody
-      const bool freely = node.op->reach(i) != ops::Reach::own ||
-                          partition.kind == ops::Partition::Kind::replicated;
-      touch(node.inputs[i].id, partition, false, freely);
-    }
-    touch(node.output.id, partition, true, false);
-  }
-
-  const ops::Graph& graph_;
-  const PlanOptions& options_;
-  const std::vector<std::uint32_t>& roots_;
-  std::vector<Touched> touched_;
-  std::vector<std::size_t> stage_begins_;
-  std::size_t stage_ = 0;  // 1-based number of the current stage
-  std::size_t node_count_ = 0;
-};
-
 }  // namespace
 
 Plan Plan::make(const ops::Graph& graph, const PlanOptions& options) {
   Plan plan;
   plan.workers_ = std::max(1u, options.workers);
   plan.roots_ = find_roots(graph);
-  StageBuilder builder(graph, options, plan.roots_);
   for (const ops::Node& node : graph.nodes()) {
     if (node.inputs.size() > kMaxInputs) throw std::logic_error("an op has too many inputs");
-    plan.nodes_.push_back(builder.plan(node));
     plan.weight_bytes_ += node.op->weight_bytes();
   }
-  plan.stages_ = builder.stages();
+  StagedNodes staged = build_stages(graph, options, plan.roots_);
+  plan.nodes_ = std::move(staged.nodes);
+  plan.stages_ = std::move(staged.stages);
+  for (Stage& stage : plan.stages_) divide(stage, plan.nodes_, graph, options);
   plan.place_values(graph, plan.roots_);
   return plan;
 }
@@ -261,11 +138,40 @@ void Plan::bind(std::byte* arena) noexcept {
   }
 }
 
-void Plan::run_node(const PlannedNode& node, const ops::Lane& lane) const noexcept {
+void Plan::run_stage(const Stage& stage, const ops::Lane& lane,
+                     std::span<ChunkCounter> taken) const noexcept {
+  for (const std::uint32_t node : stage.replicated) {
+    run_node(nodes_[node], lane.worker, {0, nodes_[node].partition.extent});
+  }
+  if (lane.workers != workers_) {  // OpenMP granted another team than was planned for
+    for (const Chain& chain : stage.chains) {
+      run_part(chain, lane.worker, chain.partition.slice(lane));
+    }
+    return;
+  }
+  for (const Chain& chain : stage.chains) run_part(chain, lane.worker, chain.own[lane.worker]);
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    // Their own first, then those of the others from the next one on.
+    const std::size_t owner = (lane.worker + i) % stage.chunks.size();
+    const std::vector<Chunk>& chunks = stage.chunks[owner];
+    while (taken[owner].taken.load(std::memory_order_relaxed) < chunks.size()) {
+      const std::size_t next = taken[owner].taken.fetch_add(1, std::memory_order_relaxed);
+      if (next >= chunks.size()) break;
+      run_part(stage.chains[chunks[next].chain], lane.worker, chunks[next].part);
+    }
+  }
+}
+
+void Plan::run_part(const Chain& chain, unsigned worker, ops::Slice part) const noexcept {
+  if (part.empty()) return;
+  for (const std::uint32_t node : chain.nodes) run_node(nodes_[node], worker, part);
+}
+
+void Plan::run_node(const PlannedNode& node, unsigned worker, ops::Slice part) const noexcept {
   std::array<ops::Tensor, kMaxInputs> inputs;
   const auto own_copy = [&](std::uint32_t id) {
     ops::Tensor tensor = tensors_[id];
-    tensor.data += tensor.copy_stride * lane.worker;
+    tensor.data += tensor.copy_stride * worker;
     return tensor;
   };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) inputs[i] = own_copy(node.inputs[i]);
@@ -273,8 +179,9 @@ void Plan::run_node(const PlannedNode& node, const ops::Lane& lane) const noexce
   io.inputs = {inputs.data(), node.inputs.size()};
   io.output = own_copy(node.output);
   io.partition = node.partition;
-  io.scratch = arena_ + scratch_offset_ + scratch_stride_ * lane.worker;
-  node.op->run(io, lane);
+  io.part = part;
+  io.scratch = arena_ + scratch_offset_ + scratch_stride_ * worker;
+  node.op->run(io);
 }
 
 std::string Plan::describe() const {

@@ -2,23 +2,27 @@
 // each node is divided among the workers, and where every value lies in the arena.
 //
 // A stage is a run of nodes that need no barrier between them; the executor puts one barrier after
-// each. The planner proves that from what the ops declare (ops/op.h) and knows no patterns: a node
-// may join the current stage when everything it reads that was written in this stage was written by
-// the same worker. That holds for a value divided the same way and read only in its own part, and
-// for a replicated value.
+// each (stages.h proves which). In a stage, nodes that hand values on part by part form a chain:
+// any part of a chain can be computed by any worker, node after node, without the rest of it. So a
+// part is what the schedule (schedule.h) gives to workers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "lockstep/lockstep.h"
 #include "ops/graph.h"
 
 namespace lockstep {
 
 struct PlanOptions {
   unsigned workers = 1;
+  unsigned numa_nodes = 1;  // that the workers are on
+  Schedule schedule = Schedule::automatic;
   // Every node in a stage of its own, nothing replicated.
   bool reference = false;
   // Per-token work on at most this many values is repeated by every worker when the op allows it:
@@ -33,10 +37,30 @@ struct PlannedNode {
   ops::Partition partition;
 };
 
-// Nodes [first, last) of Plan::nodes().
+// Nodes of one stage with one partition, to be run in this order over any part of it.
+struct Chain {
+  std::vector<std::uint32_t> nodes;  // of Plan::nodes()
+  ops::Partition partition;
+  std::vector<ops::Slice> own;  // by worker
+};
+
+// A part of a chain that another worker may take over.
+struct Chunk {
+  std::uint32_t chain = 0;
+  ops::Slice part;
+};
+
+struct alignas(128) ChunkCounter {  // two cache lines, as they are fetched
+  std::atomic<std::size_t> taken{0};
+};
+
 struct Stage {
-  std::size_t first = 0;
+  std::size_t first = 0;  // nodes [first, last) of Plan::nodes()
   std::size_t last = 0;
+  std::vector<std::uint32_t> replicated;  // computed first, by every worker for itself
+  std::vector<Chain> chains;
+  // By worker, who takes them in this order unless others are done earlier. Empty: there are none.
+  std::vector<std::vector<Chunk>> chunks;
 };
 
 class Plan {
@@ -58,8 +82,10 @@ class Plan {
   // The memory of a value after bind().
   const ops::Tensor& tensor(ops::Value value) const { return tensors_.at(value.id); }
 
-  // One worker's part of one node. Allocation-free.
-  void run_node(const PlannedNode& node, const ops::Lane& lane) const noexcept;
+  // What one worker has to do in a stage. `taken`: by worker, how many of their chunks were taken;
+  // shared by the team, 0 when the stage begins. Allocation-free.
+  void run_stage(const Stage& stage, const ops::Lane& lane,
+                 std::span<ChunkCounter> taken) const noexcept;
 
   // The plan in words, one line per stage and node.
   std::string describe() const;
@@ -73,6 +99,8 @@ class Plan {
     bool in_arena = false;
   };
 
+  void run_node(const PlannedNode& node, unsigned worker, ops::Slice part) const noexcept;
+  void run_part(const Chain& chain, unsigned worker, ops::Slice part) const noexcept;
   void place_values(const ops::Graph& graph, const std::vector<std::uint32_t>& roots);
   void pack_arena(std::vector<std::uint32_t> order);
 

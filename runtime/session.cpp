@@ -152,8 +152,10 @@ PlannedStep& Session::Impl::step_for(StepShape shape) {
     if (options.activation_squares) observe(*step);
     step->logits = model.impl().architecture->forward(graph, step->inputs, cache.layers());
     graph.mark_output(step->logits);
-    step->plan =
-        Plan::make(graph, {.workers = engine.executor->workers(), .reference = options.reference});
+    step->plan = Plan::make(graph, {.workers = engine.executor->workers(),
+                                    .numa_nodes = engine.executor->placement().nodes,
+                                    .schedule = options.schedule,
+                                    .reference = options.reference});
     slot = std::move(step);
     if (plans.size() > kMaxPlans) {
       slot->last_use = ++uses;

@@ -78,16 +78,18 @@ TEST_CASE("a node that is refused leaves no trace", "[graph]") {
   CHECK(graph.nodes().empty());
 }
 
-TEST_CASE("a region is the worker's rectangle", "[graph]") {
+TEST_CASE("a region is the rectangle of a part", "[graph]") {
   using ops::Slice;
-  const ops::Lane lane{1, 2, 0, 1};
-  const auto rows = ops::region(ops::by_rows(10), 10, 6, lane);
+  const auto of = [](const ops::Partition& partition, Slice part) {
+    return ops::region({.inputs = {}, .output = {}, .partition = partition, .part = part}, 10, 6);
+  };
+  const auto rows = of(ops::by_rows(10), {5, 10});
   CHECK(rows.rows == Slice{5, 10});
   CHECK(rows.columns == Slice{0, 6});
-  const auto columns = ops::region(ops::by_columns(6, 4), 10, 6, lane);
+  const auto columns = of(ops::by_columns(6, 4), {4, 6});
   CHECK(columns.rows == Slice{0, 10});
   CHECK(columns.columns == Slice{4, 6});
-  const auto all = ops::region({ops::Partition::Kind::replicated, 0, 1}, 10, 6, lane);
+  const auto all = of({ops::Partition::Kind::replicated, 0, 1}, {});
   CHECK(all.rows == Slice{0, 10});
   CHECK(all.columns == Slice{0, 6});
 }

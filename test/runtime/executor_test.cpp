@@ -30,12 +30,11 @@ class SumAll final : public ops::Op {
     return {ops::Partition::Kind::columns, output.shape.columns(), 1};
   }
   ops::Reach reach(std::size_t) const override { return ops::Reach::all; }
-  void run(const ops::Io& io, const ops::Lane& lane) const noexcept override {
+  void run(const ops::Io& io) const noexcept override {
     const float* in = io.inputs[0].row<const float>(0);
     float sum = 0.0f;
     for (std::size_t i = 0; i < io.inputs[0].columns(); ++i) sum += in[i];
-    const ops::Slice mine = io.partition.slice(lane);
-    for (std::size_t i = mine.begin; i < mine.end; ++i) {
+    for (std::size_t i = io.part.begin; i < io.part.end; ++i) {
       io.output.row<float>(0)[i] = sum / static_cast<float>(io.inputs[0].columns()) + 1.0f;
     }
   }

@@ -85,6 +85,18 @@ void check_invariance(const std::filesystem::path& file, std::size_t length, KvT
     INFO("instruction set " << engine.isa());
     REQUIRE(hash_logits(feed(session, tokens, 64, true)) == expected);
   }
+  for (const unsigned threads : {2u, 3u, 8u}) {
+    const Engine engine = make_engine(threads);
+    const Model model = Model::load(engine, file);
+    const std::vector<std::int32_t> tokens = random_tokens(length, model.info().vocabulary, 7);
+    for (const Schedule schedule : {Schedule::static_rows, Schedule::dynamic}) {
+      for (const std::size_t chunk : {std::size_t{5}, std::size_t{512}}) {
+        Session session(model, {.kv_type = kv_type, .schedule = schedule});
+        INFO("schedule " << static_cast<int>(schedule) << ", threads " << threads);
+        REQUIRE(hash_logits(feed(session, tokens, chunk, true)) == expected);
+      }
+    }
+  }
   // Every node in a stage of its own, nothing replicated.
   const Engine engine = make_engine(2);
   const Model model = Model::load(engine, file);

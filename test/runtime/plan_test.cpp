@@ -19,6 +19,7 @@ struct Behaviour {
   bool follows = false;  // accepts any partition of its producer
   bool replicable = false;
   int alias = -1;
+  std::size_t chunk_units = 0;
 };
 
 // Copies its first input's type and computes nothing.
@@ -35,7 +36,10 @@ class Declared final : public Op {
   bool accepts(const Partition&) const override { return behaviour_.follows; }
   bool replicable() const noexcept override { return behaviour_.replicable; }
   Reach reach(std::size_t) const override { return behaviour_.reach; }
-  void run(const Io&, const Lane&) const noexcept override {}
+  std::size_t chunk_units(const TensorType&) const noexcept override {
+    return behaviour_.chunk_units;
+  }
+  void run(const Io&) const noexcept override {}
 
  private:
   Behaviour behaviour_;
@@ -53,6 +57,7 @@ struct Builder {
   Value add(const Behaviour& behaviour, std::vector<Value> inputs) {
     return graph.add(std::make_unique<Declared>(behaviour), std::move(inputs));
   }
+  Plan plan(const PlanOptions& options) { return Plan::make(graph, options); }
   Plan plan(unsigned workers = 4, bool reference = false) {
     return Plan::make(graph, {.workers = workers, .reference = reference});
   }
@@ -195,4 +200,108 @@ TEST_CASE("plan: values alive together never overlap, values apart share memory"
     }
   }
   REQUIRE(plan.arena_bytes() < total / 2);
+}
+
+TEST_CASE("plan: nodes that hand parts on form a chain, others do not") {
+  Builder b;
+  const Value in = b.input();
+  const Value norm = b.add(kNorm, {in});
+  const Value q = b.add(kMatmul, {norm});
+  const Value k = b.add(kMatmul, {norm});
+  const Value rotated = b.add(kFollower, {q});
+  const Value sum = b.add(kFollower, {k, rotated});
+  const Value v = b.add(kMatmul, {norm});
+  b.graph.mark_output(sum);
+  b.graph.mark_output(v);
+  const Plan plan = b.plan();
+  REQUIRE(plan.stages().size() == 1);
+  const Stage& stage = plan.stages()[0];
+  CHECK(stage.replicated == std::vector<std::uint32_t>{0});
+  REQUIRE(stage.chains.size() == 2);
+  CHECK(stage.chains[0].nodes == std::vector<std::uint32_t>{1, 2, 3, 4});
+  CHECK(stage.chains[1].nodes == std::vector<std::uint32_t>{5});
+}
+
+TEST_CASE("plan: whoever writes in place stays with the readers of the old value") {
+  Builder b;
+  const Value x = b.add(kMatmul, {b.input()});
+  const Value y = b.add(kMatmul, {x});  // a stage of its own
+  const Value z = b.add(kFollower, {y});
+  Behaviour in_place = kFollower;
+  in_place.alias = 0;
+  const Value w = b.add(in_place, {y});
+  b.graph.mark_output(z);
+  b.graph.mark_output(w);
+  const Plan plan = b.plan();
+  REQUIRE(plan.stages().size() == 2);
+  REQUIRE(plan.stages()[1].chains.size() == 1);
+  CHECK(plan.stages()[1].chains[0].nodes == std::vector<std::uint32_t>{1, 2, 3});
+}
+
+// Own slices and chunks of a chain, in the order of the extent.
+static std::vector<Slice> parts_of(const Stage& stage, std::uint32_t chain) {
+  std::vector<Slice> parts;
+  for (const Slice& own : stage.chains[chain].own) {
+    if (!own.empty()) parts.push_back(own);
+  }
+  for (const std::vector<Chunk>& chunks : stage.chunks) {
+    for (const Chunk& chunk : chunks) {
+      if (chunk.chain == chain) parts.push_back(chunk.part);
+    }
+  }
+  std::ranges::sort(parts, {}, &Slice::begin);
+  return parts;
+}
+
+TEST_CASE("plan: own slices and chunks are everything, once, from panel edge to panel edge") {
+  for (const std::size_t columns : {1, 8, 63, 64, 200, 1000, 4097}) {
+    for (const std::size_t align : {1, 8, 24}) {
+      for (const unsigned workers : {1u, 2u, 3u, 7u}) {
+        for (const Schedule schedule :
+             {Schedule::automatic, Schedule::static_rows, Schedule::dynamic}) {
+          INFO(columns << " by " << align << ", " << workers << " workers");
+          Builder b;
+          Behaviour matmul = kMatmul;
+          matmul.align = align;
+          matmul.chunk_units = 16;
+          const Value x = b.input(2, columns);
+          b.graph.mark_output(b.add(matmul, {x}));
+          b.graph.mark_output(b.add(matmul, {x}));
+          const Plan plan = b.plan({.workers = workers, .schedule = schedule});
+          const Stage& stage = plan.stages().at(0);
+          for (std::uint32_t chain = 0; chain < 2; ++chain) {
+            std::size_t end = 0;
+            for (const Slice& part : parts_of(stage, chain)) {
+              REQUIRE(part.begin == end);
+              REQUIRE(part.begin % align == 0);
+              REQUIRE(part.end > part.begin);
+              end = part.end;
+            }
+            REQUIRE(end == columns);
+          }
+          if (schedule == Schedule::static_rows || workers == 1) REQUIRE(stage.chunks.empty());
+          if (schedule == Schedule::dynamic && workers > 1) REQUIRE_FALSE(stage.chunks.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("plan: chunks are for work that is worth it, on one NUMA node") {
+  const auto chunks = [](std::size_t units, unsigned nodes) {
+    Builder b;
+    Behaviour matmul = kMatmul;
+    matmul.chunk_units = units;
+    b.graph.mark_output(b.add(matmul, {b.input(2, 2048)}));
+    const Plan plan = b.plan({.workers = 2, .numa_nodes = nodes});
+    return plan.stages().at(0).chunks;
+  };
+  CHECK(chunks(0, 1).empty());
+  CHECK(chunks(16, 2).empty());
+  CHECK(chunks(512, 1).empty());
+  const auto some = chunks(16, 1);
+  REQUIRE(some.size() == 2);
+  CHECK(some[0].size() == 4);
+  CHECK(some[0].front().part == Slice{768, 832});
+  CHECK(chunks(100, 1).at(0).size() == 2);
 }

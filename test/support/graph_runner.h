@@ -213,11 +213,12 @@ class GraphRun {
       std::vector<ops::Tensor> inputs;
       for (const ops::Value input : node.inputs) inputs.push_back(memory_of(input).copy(worker));
       const PaddedTensor scratch(scratch_type, 1, 64);
-      node.op->run({.inputs = inputs,
-                    .output = memory_of(node.output).copy(worker),
-                    .partition = partition,
-                    .scratch = scratch.tensor().data},
-                   {.worker = worker, .workers = workers_, .node = 0, .nodes = 1});
+      node.op->run(
+          {.inputs = inputs,
+           .output = memory_of(node.output).copy(worker),
+           .partition = partition,
+           .part = partition.slice({.worker = worker, .workers = workers_, .node = 0, .nodes = 1}),
+           .scratch = scratch.tensor().data});
       (void)scratch.read();
     }
   }

@@ -109,12 +109,18 @@ class Model {
 // of f32; the heads of the model must be whole blocks.
 enum class KvType : std::uint8_t { f16, f32, q8_0 };
 
+// How the rows of a node are divided among the workers; all give the same bits. automatic: the
+// slices of static_rows, and on a single NUMA node chunks at their ends that other workers may take
+// over, where that pays. dynamic: such chunks everywhere.
+enum class Schedule : std::uint8_t { automatic, static_rows, dynamic };
+
 struct SessionOptions {
   std::size_t context = 0;      // positions per slot; 0: the model's trained context
   std::size_t slots = 1;        // sequences that can be alive at once
   std::size_t max_batch = 512;  // tokens per evaluate()
   KvType kv_type = KvType::f32;
   bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
+  Schedule schedule = Schedule::automatic;
   // Sum up the squares of what every weight matrix is multiplied with; changes no logits.
   bool activation_squares = false;
   bool time_barriers = false;  // fill StepStats::barrier_seconds
