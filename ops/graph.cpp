@@ -45,9 +45,14 @@ Value Graph::add(std::unique_ptr<Op> op, std::vector<Value> inputs) {
   info.type = op->infer(types);
   info.producer = static_cast<std::uint32_t>(nodes_.size());
   const Value output = append(values_, std::move(info));
-  nodes_.push_back({.op = std::move(op), .inputs = std::move(inputs), .output = output});
+  nodes_.push_back({.op = std::move(op),
+                    .inputs = std::move(inputs),
+                    .output = output,
+                    .section = static_cast<std::uint32_t>(sections_.size() - 1)});
   return output;
 }
+
+void Graph::section(std::string name) { sections_.push_back(std::move(name)); }
 
 void Graph::mark_output(Value value) { values_.at(value.id).output = true; }
 

@@ -39,6 +39,7 @@ struct Node {
   std::unique_ptr<Op> op;
   std::vector<Value> inputs;
   Value output;
+  std::uint32_t section = 0;  // index into Graph::sections()
 };
 
 class Graph {
@@ -52,6 +53,9 @@ class Graph {
   Value external(std::string name, const Tensor& memory);
   // Appends a node. Throws ShapeError from the op's infer().
   Value add(std::unique_ptr<Op> op, std::vector<Value> inputs);
+  // Nodes added from now on belong to this part of the model ("layer 3"): a name for people who
+  // read plans and profiles, without influence on anything. Before the first call it is "".
+  void section(std::string name);
   // Keeps the value's memory intact until the run ends, so that it can be read afterwards.
   void mark_output(Value value);
 
@@ -65,6 +69,7 @@ class Graph {
   const TensorType& type(Value value) const { return values_.at(value.id).type; }
   const std::vector<ValueInfo>& values() const noexcept { return values_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
+  const std::vector<std::string>& sections() const noexcept { return sections_; }
   quant::Isa isa() const noexcept { return isa_; }
   const quant::RowKernels& rows() const noexcept { return *rows_; }
 
@@ -73,6 +78,7 @@ class Graph {
   const quant::RowKernels* rows_;
   std::vector<ValueInfo> values_;
   std::vector<Node> nodes_;
+  std::vector<std::string> sections_{""};
   MatmulObserver matmul_observer_;
 };
 

@@ -38,7 +38,6 @@ Executor::Executor(topology::Placement placement)
     report.processor = processor ? static_cast<int>(*processor) : -1;
   });
   granted_ = granted.load();
-  waits_.resize(granted_);
   for (auto& counters : chunks_) counters = std::vector<ChunkCounter>(granted_);
 }
 
@@ -77,7 +76,7 @@ void Executor::team_call(TeamWork work, void* context) noexcept {
 }
 
 RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
-                        bool time_barriers) noexcept {
+                        RunTimes* times) noexcept {
   const std::vector<Stage>& stages = plan.stages();
   RunResult result;
   // Holds the stage after which all leave. A plain flag would not do: a fast worker 0 could raise
@@ -89,28 +88,25 @@ RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
   {
     const ops::Lane lane = enter();
     std::uint64_t stage = 0;
-    double waited = 0;
     for (; stage < stages.size(); ++stage) {
       // The counters of the next stage were last used in the one before this, which all have left.
       chunks_[(stage + 1) % 2][lane.worker].taken.store(0, std::memory_order_relaxed);
-      plan.run_stage(stages[stage], lane, chunks_[stage % 2]);
+      StageTimes* const timed = times ? &times->stage(lane.worker, stage) : nullptr;
+      if (timed) timed->begin = omp_get_wtime();
+      plan.run_stage(stages[stage], lane, chunks_[stage % 2],
+                     times ? times->node_seconds(lane.worker) : nullptr);
       if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
         stop_after_.store(stage, std::memory_order_relaxed);
       }
-      if (time_barriers) waited -= omp_get_wtime();
+      if (timed) timed->done = omp_get_wtime();
 #pragma omp barrier
-      if (time_barriers) waited += omp_get_wtime();
+      if (timed) timed->left = omp_get_wtime();
       if (stop_after_.load(std::memory_order_relaxed) <= stage) break;
     }
-    if (time_barriers) waits_[lane.worker].seconds = waited;
     if (lane.worker == 0) {
       result.cancelled = stage < stages.size();
       result.barriers = result.cancelled ? stage + 1 : stage;
     }
-  }
-  if (time_barriers) {
-    for (const WaitTime& wait : waits_) result.barrier_seconds += wait.seconds;
-    result.barrier_seconds /= static_cast<double>(waits_.size());
   }
   return result;
 }

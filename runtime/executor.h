@@ -14,6 +14,7 @@
 
 #include "ops/split.h"
 #include "runtime/plan.h"
+#include "runtime/profile.h"
 #include "topology/placement.h"
 
 namespace lockstep {
@@ -21,7 +22,6 @@ namespace lockstep {
 struct RunResult {
   bool cancelled = false;
   std::uint64_t barriers = 0;
-  double barrier_seconds = 0;  // what a worker waited at them on average, if that was to be timed
 };
 
 // What a worker saw when it entered the team for the first time.
@@ -46,9 +46,9 @@ class Executor {
   const std::vector<WorkerReport>& reports() const noexcept { return reports_; }
 
   // Runs a bound plan. Allocation-free. `cancel` may be null; after it is set at most one more
-  // stage is computed.
+  // stage is computed. `times`, made for this plan, may be null.
   RunResult run(const Plan& plan, const std::atomic<bool>* cancel,
-                bool time_barriers = false) noexcept;
+                RunTimes* times = nullptr) noexcept;
 
   // Calls work(lane) once in every worker.
   template <class Work>
@@ -64,10 +64,6 @@ class Executor {
   static void release_this_thread() noexcept;
 
  private:
-  struct alignas(64) WaitTime {
-    double seconds = 0;
-  };
-
   using TeamWork = void (*)(void* context, const ops::Lane& lane) noexcept;
   void team_call(TeamWork work, void* context) noexcept;
   ops::Lane enter() noexcept;
@@ -81,7 +77,6 @@ class Executor {
   alignas(64) std::atomic<std::uint64_t> stop_after_{0};
   // By worker; for the stages with even and with odd numbers.
   std::array<std::vector<ChunkCounter>, 2> chunks_;
-  std::vector<WaitTime> waits_;  // by worker
 };
 
 }  // namespace lockstep

@@ -1,11 +1,14 @@
 // Planning: stages first, then lifetimes in stages, then addresses.
 #include "runtime/plan.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <stdexcept>
 
+#include "runtime/fusions.h"
 #include "runtime/schedule.h"
 #include "runtime/stages.h"
 
@@ -34,7 +37,11 @@ std::vector<std::uint32_t> find_roots(const ops::Graph& graph) {
 
 Plan Plan::make(const ops::Graph& graph, const PlanOptions& options) {
   Plan plan;
+  plan.options_ = options;
   plan.workers_ = std::max(1u, options.workers);
+  plan.sections_ = graph.sections();
+  for (const ops::ValueInfo& value : graph.values()) plan.names_.push_back(value.name);
+  for (const std::string& name : options.unfused) check_fusion_name(name);
   plan.roots_ = find_roots(graph);
   for (const ops::Node& node : graph.nodes()) {
     if (node.inputs.size() > kMaxInputs) throw std::logic_error("an op has too many inputs");
@@ -138,18 +145,20 @@ void Plan::bind(std::byte* arena) noexcept {
   }
 }
 
-void Plan::run_stage(const Stage& stage, const ops::Lane& lane,
-                     std::span<ChunkCounter> taken) const noexcept {
+void Plan::run_stage(const Stage& stage, const ops::Lane& lane, std::span<ChunkCounter> taken,
+                     double* node_seconds) const noexcept {
   for (const std::uint32_t node : stage.replicated) {
-    run_node(nodes_[node], lane.worker, {0, nodes_[node].partition.extent});
+    run_node(node, lane.worker, {0, nodes_[node].partition.extent}, node_seconds);
   }
   if (lane.workers != workers_) {  // OpenMP granted another team than was planned for
     for (const Chain& chain : stage.chains) {
-      run_part(chain, lane.worker, chain.partition.slice(lane));
+      run_part(chain, lane.worker, chain.partition.slice(lane), node_seconds);
     }
     return;
   }
-  for (const Chain& chain : stage.chains) run_part(chain, lane.worker, chain.own[lane.worker]);
+  for (const Chain& chain : stage.chains) {
+    run_part(chain, lane.worker, chain.own[lane.worker], node_seconds);
+  }
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     // Their own first, then those of the others from the next one on.
     const std::size_t owner = (lane.worker + i) % stage.chunks.size();
@@ -157,17 +166,20 @@ void Plan::run_stage(const Stage& stage, const ops::Lane& lane,
     while (taken[owner].taken.load(std::memory_order_relaxed) < chunks.size()) {
       const std::size_t next = taken[owner].taken.fetch_add(1, std::memory_order_relaxed);
       if (next >= chunks.size()) break;
-      run_part(stage.chains[chunks[next].chain], lane.worker, chunks[next].part);
+      run_part(stage.chains[chunks[next].chain], lane.worker, chunks[next].part, node_seconds);
     }
   }
 }
 
-void Plan::run_part(const Chain& chain, unsigned worker, ops::Slice part) const noexcept {
+void Plan::run_part(const Chain& chain, unsigned worker, ops::Slice part,
+                    double* node_seconds) const noexcept {
   if (part.empty()) return;
-  for (const std::uint32_t node : chain.nodes) run_node(nodes_[node], worker, part);
+  for (const std::uint32_t node : chain.nodes) run_node(node, worker, part, node_seconds);
 }
 
-void Plan::run_node(const PlannedNode& node, unsigned worker, ops::Slice part) const noexcept {
+void Plan::run_node(std::uint32_t index, unsigned worker, ops::Slice part,
+                    double* node_seconds) const noexcept {
+  const PlannedNode& node = nodes_[index];
   std::array<ops::Tensor, kMaxInputs> inputs;
   const auto own_copy = [&](std::uint32_t id) {
     ops::Tensor tensor = tensors_[id];
@@ -181,24 +193,21 @@ void Plan::run_node(const PlannedNode& node, unsigned worker, ops::Slice part) c
   io.partition = node.partition;
   io.part = part;
   io.scratch = arena_ + scratch_offset_ + scratch_stride_ * worker;
+  if (node_seconds == nullptr) return node.op->run(io);
+  const double begin = omp_get_wtime();
   node.op->run(io);
+  node_seconds[index] += omp_get_wtime() - begin;
 }
 
-std::string Plan::describe() const {
-  static constexpr const char* kKinds[] = {"rows", "columns", "units", "replicated"};
-  std::string text;
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    text += "stage " + std::to_string(stage) + "\n";
-    for (std::size_t i = stages_[stage].first; i < stages_[stage].last; ++i) {
-      const PlannedNode& node = nodes_[i];
-      text += "  " + std::string(node.op->name()) + " " +
-              to_string(tensors_[node.output].type.shape) + " by " +
-              kKinds[static_cast<int>(node.partition.kind)];
-      const std::string detail = node.op->detail();
-      text += detail.empty() ? "\n" : "  " + detail + "\n";
-    }
+std::vector<Plan::Buffer> Plan::buffers() const {
+  std::vector<Buffer> all;
+  for (std::uint32_t id = 0; id < placed_.size(); ++id) {
+    const Placed& placed = placed_[id];
+    if (!placed.in_arena) continue;
+    all.push_back({id, names_[id], placed.offset, placed.bytes, placed.first_stage,
+                   std::min(placed.last_stage, stages_.size() - 1)});
   }
-  return text;
+  return all;
 }
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ struct PlanOptions {
   unsigned workers = 1;
   unsigned numa_nodes = 1;  // that the workers are on
   Schedule schedule = Schedule::automatic;
+  std::vector<std::string> unfused = {};  // names of fusions (fusions.h) that are switched off
   // Every node in a stage of its own, nothing replicated.
   bool reference = false;
   // Per-token work on at most this many values is repeated by every worker when the op allows it:
@@ -34,6 +35,7 @@ struct PlannedNode {
   const ops::Op* op = nullptr;
   std::vector<std::uint32_t> inputs;  // value ids
   std::uint32_t output = 0;
+  std::uint32_t section = 0;  // see Plan::section()
   ops::Partition partition;
 };
 
@@ -73,22 +75,37 @@ class Plan {
   const std::vector<Stage>& stages() const noexcept { return stages_; }
   unsigned workers() const noexcept { return workers_; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  std::size_t scratch_bytes_per_worker() const noexcept { return scratch_stride_; }
   // Weight bytes that one run reads.
   std::uint64_t weight_bytes() const noexcept { return weight_bytes_; }
+  const PlanOptions& options() const noexcept { return options_; }
+  // The part of the model a node belongs to, as the graph has it.
+  const std::string& section(const PlannedNode& node) const { return sections_.at(node.section); }
+
+  // A value's memory in the arena, from the beginning of its first stage to the end of its last.
+  struct Buffer {
+    std::uint32_t value = 0;
+    std::string name;  // of the op that makes it, or of the input
+    std::size_t offset = 0;
+    std::size_t bytes = 0;  // all copies
+    std::size_t first_stage = 0;
+    std::size_t last_stage = 0;
+  };
+  // Those of all values with memory of their own, by value.
+  std::vector<Buffer> buffers() const;
 
   // Gives every value its address inside `arena` (64-byte aligned, arena_bytes() long).
   void bind(std::byte* arena) noexcept;
   const std::byte* bound_arena() const noexcept { return arena_; }
+  const ops::TensorType& type(std::uint32_t value) const { return tensors_.at(value).type; }
   // The memory of a value after bind().
   const ops::Tensor& tensor(ops::Value value) const { return tensors_.at(value.id); }
 
   // What one worker has to do in a stage. `taken`: by worker, how many of their chunks were taken;
-  // shared by the team, 0 when the stage begins. Allocation-free.
-  void run_stage(const Stage& stage, const ops::Lane& lane,
-                 std::span<ChunkCounter> taken) const noexcept;
-
-  // The plan in words, one line per stage and node.
-  std::string describe() const;
+  // shared by the team, 0 when the stage begins. `node_seconds`: by node, where to add the time it
+  // took, or null. Allocation-free.
+  void run_stage(const Stage& stage, const ops::Lane& lane, std::span<ChunkCounter> taken,
+                 double* node_seconds = nullptr) const noexcept;
 
  private:
   struct Placed {  // a value's place in the arena
@@ -99,12 +116,17 @@ class Plan {
     bool in_arena = false;
   };
 
-  void run_node(const PlannedNode& node, unsigned worker, ops::Slice part) const noexcept;
-  void run_part(const Chain& chain, unsigned worker, ops::Slice part) const noexcept;
+  void run_node(std::uint32_t node, unsigned worker, ops::Slice part,
+                double* node_seconds) const noexcept;
+  void run_part(const Chain& chain, unsigned worker, ops::Slice part,
+                double* node_seconds) const noexcept;
   void place_values(const ops::Graph& graph, const std::vector<std::uint32_t>& roots);
   void pack_arena(std::vector<std::uint32_t> order);
 
+  PlanOptions options_;
   unsigned workers_ = 1;
+  std::vector<std::string> sections_;
+  std::vector<std::string> names_;  // by value id
   std::vector<PlannedNode> nodes_;
   std::vector<Stage> stages_;
   std::vector<ops::Tensor> tensors_;  // by value id

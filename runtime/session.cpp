@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "lockstep/lockstep.h"
 #include "runtime/engine.h"
+#include "runtime/fusions.h"
 #include "runtime/kv_cache.h"
 #include "runtime/model.h"
 #include "runtime/plan.h"
+#include "runtime/profile.h"
 
 namespace lockstep {
 namespace {
@@ -41,6 +44,8 @@ struct PlannedStep {
   ops::Value logits;
   std::vector<ObservedValue> observed;
   Plan plan;
+  std::optional<RunTimes> times;  // if the barriers or all is to be timed
+  std::size_t profile_entry = 0;
   std::uint64_t last_use = 0;
 };
 
@@ -69,7 +74,10 @@ struct Session::Impl {
       : model(for_model),
         options(checked(for_model, wanted)),
         cache(for_model.impl().config, options.slots, options.context, options.kv_type),
-        next_position(options.slots) {}
+        next_position(options.slots) {
+    for (const std::string& name : options.unfused) check_fusion_name(name);
+    if (options.profile) profile = std::make_unique<Profile>();
+  }
 
   static SessionOptions checked(const Model& model, SessionOptions options) {
     if (options.context == 0) options.context = model.info().context;
@@ -96,6 +104,7 @@ struct Session::Impl {
   std::size_t logit_count = 0;
   StepStats stats;
   std::vector<ActivationSquares> squares;
+  std::unique_ptr<Profile> profile;
   std::atomic<bool> cancel{false};
 };
 
@@ -155,7 +164,13 @@ PlannedStep& Session::Impl::step_for(StepShape shape) {
     step->plan = Plan::make(graph, {.workers = engine.executor->workers(),
                                     .numa_nodes = engine.executor->placement().nodes,
                                     .schedule = options.schedule,
+                                    .unfused = options.unfused,
                                     .reference = options.reference});
+    if (options.time_barriers || options.profile) {
+      step->times.emplace(step->plan.workers(), step->plan.stages().size(),
+                          options.profile ? step->plan.nodes().size() : 0);
+    }
+    if (profile) step->profile_entry = profile->add_plan(step->plan, shape.tokens, shape.logits);
     slot = std::move(step);
     if (plans.size() > kMaxPlans) {
       slot->last_use = ++uses;
@@ -218,10 +233,13 @@ void Session::evaluate(std::span<const BatchEntry> batch) {
                 "no memory for the activations of " + std::to_string(batch.size()) + " tokens");
   }
   impl.fill_inputs(*step, batch);
-  const RunResult result = impl.model.engine().impl().executor->run(step->plan, &impl.cancel,
-                                                                    impl.options.time_barriers);
-  impl.stats = {result.barriers, step->plan.weight_bytes(), result.barrier_seconds};
+  RunTimes* const times = step->times ? &*step->times : nullptr;
+  const RunResult result =
+      impl.model.engine().impl().executor->run(step->plan, &impl.cancel, times);
+  impl.stats = {result.barriers, step->plan.weight_bytes(), 0};
   if (result.cancelled) throw Error(ErrorCode::interrupted, "cancelled");
+  if (times) impl.stats.barrier_seconds = times->waited();
+  if (impl.profile) impl.profile->add_run(step->profile_entry, *times);
   for (const BatchEntry& entry : batch) {
     impl.cache.set_length(static_cast<std::size_t>(entry.slot),
                           static_cast<std::size_t>(entry.position) + 1);
@@ -233,6 +251,15 @@ void Session::evaluate(std::span<const BatchEntry> batch) {
     impl.logits = {logits.row<const float>(0), wanted * impl.model.info().vocabulary};
   }
 }
+
+const Plan& Session::plan(std::size_t tokens, std::size_t logits) {
+  check_option("the number of tokens in a batch", tokens, 1, impl_->options.max_batch);
+  check_option("the number of rows of logits", logits, 0, tokens);
+  impl_->logit_count = 0;  // planning may move the arena
+  return impl_->step_for({tokens, logits}).plan;
+}
+
+const Profile* Session::profile() const noexcept { return impl_->profile.get(); }
 
 std::span<const float> Session::logits(std::size_t i) const {
   if (i >= impl_->logit_count) {

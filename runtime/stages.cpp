@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/fusions.h"
+
 namespace lockstep {
 namespace {
 
@@ -22,6 +24,7 @@ class StageBuilder {
     PlannedNode planned;
     planned.op = node.op.get();
     planned.output = node.output.id;
+    planned.section = node.section;
     for (ops::Value input : node.inputs) planned.inputs.push_back(input.id);
 
     const Partition wanted = preferred(node);
@@ -75,6 +78,7 @@ class StageBuilder {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Touched* touched = in_this_stage(node.inputs[i].id);
       if (!touched || !touched->written) continue;
+      if (is_unfused(node.inputs[i], node)) return false;
       if (touched->partition.kind == Partition::Kind::replicated) continue;  // reads its own copy
       if (touched->mixed || node.op->reach(i) != ops::Reach::own) return false;
       if (bound && chosen != touched->partition) return false;
@@ -83,6 +87,15 @@ class StageBuilder {
     }
     if (bound && chosen != wanted && !node.op->accepts(chosen)) return false;
     return may_write(node, chosen);
+  }
+
+  bool is_unfused(ops::Value input, const ops::Node& consumer) const {
+    const ops::ValueInfo& info = graph_.values()[input.id];
+    if (options_.unfused.empty() || info.kind != ops::ValueInfo::Kind::computed) return false;
+    const Fusion* fusion =
+        find_fusion(graph_.nodes()[info.producer].op->name(), consumer.op->name());
+    return fusion != nullptr &&
+           std::ranges::find(options_.unfused, fusion->name) != options_.unfused.end();
   }
 
   // An in-place op must not overwrite what another worker may still be reading in this stage.

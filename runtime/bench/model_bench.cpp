@@ -11,11 +11,7 @@
 namespace lockstep::bench {
 namespace {
 
-SessionOptions session_options(KvType kv_type, std::size_t context, std::size_t batch) {
-  SessionOptions options;
-  options.context = context;
-  options.max_batch = batch;
-  options.kv_type = kv_type;
+SessionOptions with_timing(SessionOptions options) {
   options.time_barriers = true;
   return options;
 }
@@ -74,8 +70,8 @@ void evaluate_tokens(Session& session, std::size_t begin, std::size_t count, std
   }
 }
 
-ModelBench::ModelBench(const Model& model, KvType kv_type, std::size_t context, std::size_t batch)
-    : session_(model, session_options(kv_type, context, batch)),
+ModelBench::ModelBench(const Model& model, const SessionOptions& options)
+    : session_(model, with_timing(options)),
       stream_(model.engine()),
       dense_(is_dense(model.info())) {}
 

@@ -51,13 +51,14 @@ struct TokenWork {
 class ModelBench {
  public:
   // `context` and `batch`: the largest of all tests. Throws as Session.
-  ModelBench(const Model& model, KvType kv_type, std::size_t context, std::size_t batch);
+  ModelBench(const Model& model, const SessionOptions& options);
 
   // Takes one sample; the first of a test is best thrown away. Throws Error(interrupted) once the
   // cancel flag is set.
   void sample(ModelResult& result);
 
   std::atomic<bool>& cancel_flag() noexcept { return session_.cancel_flag(); }
+  const Session& session() const noexcept { return session_; }
 
  private:
   Session session_;

@@ -27,13 +27,6 @@ constexpr NamedFormat kFormats[] = {{"md", BenchFormat::md},
                                     {"sql", BenchFormat::sql}};
 
 // "llama 1.1B q4_k": the architecture, the size and the format of the first matrix.
-std::string model_type(const ModelInfo& info) {
-  const auto parameters = static_cast<double>(info.parameters);
-  const std::string size = parameters >= 1e9 ? fmt::format("{:.1f}B", parameters * 1e-9)
-                                             : fmt::format("{:.0f}M", parameters * 1e-6);
-  const std::string kernel = info.kernels.empty() ? "" : info.kernels.front();
-  return fmt::format("{} {} {}", info.architecture, size, kernel.substr(0, kernel.find('/')));
-}
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -158,6 +151,14 @@ constexpr const char* kBatchedMarkdownHead =
     "|---:|---:|---:|---:|---:|---:|---:|\n";
 
 }  // namespace
+
+std::string model_type(const ModelInfo& info) {
+  const auto parameters = static_cast<double>(info.parameters);
+  const std::string size = parameters >= 1e9 ? fmt::format("{:.1f}B", parameters * 1e-9)
+                                             : fmt::format("{:.0f}M", parameters * 1e-6);
+  const std::string kernel = info.kernels.empty() ? "" : info.kernels.front();
+  return fmt::format("{} {} {}", info.architecture, size, kernel.substr(0, kernel.find('/')));
+}
 
 std::vector<std::string> bench_format_names() {
   std::vector<std::string> names;

@@ -26,6 +26,9 @@ struct BenchedModel {
   std::string kv_type;
 };
 
+// "llama 1.1B q4_0"
+std::string model_type(const ModelInfo& info);
+
 nlohmann::ordered_json bench_row(const BenchedModel& model, const bench::ModelResult& result);
 nlohmann::ordered_json batched_row(const BenchedModel& model, const bench::BatchedResult& result);
 

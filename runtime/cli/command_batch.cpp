@@ -49,6 +49,7 @@ struct Batch {
   EngineArguments engine;
   SessionArguments session;
   SamplingArguments sampling;
+  ProfileArguments profile;
   std::size_t slots = 8;
   double interval = 10;
   bool show = false;
@@ -146,6 +147,7 @@ JobContext job_context(const Model& model, const Session& session, double load_s
 
 int Batch::run() const {
   sampling.check();
+  profile.check();
   require_creatable(output);
   if (!summary.empty()) require_creatable(summary);
   if (summary == output) throw Error(ErrorCode::usage, "--summary and --output name the same file");
@@ -156,7 +158,9 @@ int Batch::run() const {
   const Engine team = engine.create();
   const Model loaded = load_model(team, model_path(model));
   if (survey.has_chat) require_chat_template(loaded);
-  Session state(loaded, session.resolve(loaded.info(), slots));
+  SessionOptions options = session.resolve(loaded.info(), slots);
+  profile.apply(options);
+  Session state(loaded, options);
   const double load_seconds = load_watch.seconds();
   show_note(plan_text(loaded, state));
 
@@ -174,6 +178,7 @@ int Batch::run() const {
   rows.close();
 
   const JobContext context = job_context(loaded, state, load_seconds, progress.seconds());
+  profile.report(state);
   show_note(summary_text(stats, context));
   if (summary_file) {
     summary_file->write(summary_json(stats, context));
@@ -213,6 +218,7 @@ Command add_batch(CLI::App& root) {
   app->add_option("--summary", self->summary,
                   "Write a summary as JSON to this file; must not exist")
       ->type_name("FILE");
+  self->profile.add_to(*app);
   app->footer(kFooter);
   return {app, [self] { return self->run(); }};
 }

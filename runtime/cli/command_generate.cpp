@@ -38,7 +38,9 @@ struct Generate {
   EngineArguments engine;
   SessionArguments session;
   SamplingArguments sampling;
-  bool chat = false, ids = false, logits_hash = false, ignore_end = false, reference = false;
+  PlanArguments plan;
+  ProfileArguments profile;
+  bool chat = false, ids = false, logits_hash = false, ignore_end = false;
 
   int run() const;
   std::vector<TokenId> prompt_tokens(const Model& model) const;
@@ -67,13 +69,16 @@ std::vector<TokenId> Generate::prompt_tokens(const Model& loaded) const {
 
 int Generate::run() const {
   sampling.check();
+  plan.check();
+  profile.check();
   EngineArguments arguments = engine;
-  if (reference) arguments.isa = quant::name_of(quant::Isa::scalar);
+  if (plan.reference) arguments.isa = quant::name_of(quant::Isa::scalar);
   const Engine team = arguments.create();
   const Model loaded = load_model(team, model_path(model));
   const std::vector<TokenId> tokens = prompt_tokens(loaded);
   SessionOptions options = session.resolve(loaded.info(), 1);
-  options.reference = reference;
+  plan.apply(options);
+  profile.apply(options);
   if (tokens.empty()) {
     throw Error(ErrorCode::bad_input,
                 "the prompt is empty and the model has no BOS token to start from");
@@ -105,6 +110,7 @@ int Generate::run() const {
     state.evaluate({&next, 1});
   }
   print(ids ? "\n" : stream.flush() + "\n");
+  profile.report(state);
   if (logits_hash) show_note(fmt::format("logits hash {:016x}", hash.value()));
   return 0;
 }
@@ -133,8 +139,8 @@ Command add_generate(CLI::App& root) {
   app->add_flag("--ignore-end", self->ignore_end, "Go on after end tokens until --max-tokens");
   app->add_flag("--logits-hash", self->logits_hash,
                 "Show on stderr a hash of all logits: equal hashes mean equal bits");
-  app->add_flag("--reference", self->reference,
-                "Compute with the slow scalar kernels that define what is right, one node a stage");
+  self->plan.add_to(*app);
+  self->profile.add_to(*app);
   app->footer(kFooter);
   return {app, [self] { return self->run(); }};
 }

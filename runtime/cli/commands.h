@@ -17,6 +17,7 @@ Command add_bench(CLI::App& root);
 Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_inspect(CLI::App& root);
+Command add_plan(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_quantize(CLI::App& root);
 Command add_imatrix(CLI::App& root);

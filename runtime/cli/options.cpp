@@ -13,6 +13,9 @@
 #include <system_error>
 
 #include "runtime/cli/console.h"
+#include "runtime/cli/output_path.h"
+#include "runtime/cli/profile_report.h"
+#include "runtime/fusions.h"
 
 namespace lockstep::cli {
 
@@ -88,6 +91,47 @@ void SamplingArguments::add_to(CLI::App& app) {
   app.add_option("--seed", params.seed, "Seed of all random draws (default 0)")
       ->type_name("N")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
+}
+
+void PlanArguments::add_to(CLI::App& app) {
+  app.add_option("--schedule", schedule,
+                 "static: fixed rows for every worker; dynamic: ends of them for\n"
+                 "whoever is done first; auto (default): where that pays")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "static", "dynamic"}));
+  app.add_option("--no-fusion", unfused,
+                 "Put this consumer behind a barrier of its own (lockstep plan names\n"
+                 "the fusions); may be given again")
+      ->type_name("NAME");
+  app.add_flag("--reference", reference,
+               "Compute with the slow scalar kernels that define what is right, one node a stage");
+}
+
+void PlanArguments::check() const {
+  for (const std::string& name : unfused) check_fusion_name(name);
+}
+
+void PlanArguments::apply(SessionOptions& options) const {
+  options.schedule = schedule == "static"    ? Schedule::static_rows
+                     : schedule == "dynamic" ? Schedule::dynamic
+                                             : Schedule::automatic;
+  options.unfused = unfused;
+  options.reference = reference;
+}
+
+void ProfileArguments::add_to(CLI::App& app) {
+  app.add_flag("--profile", profile, "Show on stderr where the time went, by stage and by op");
+  app.add_option("--profile-trace", trace,
+                 "Write a timeline for chrome://tracing or ui.perfetto.dev; implies --profile")
+      ->type_name("FILE");
+}
+
+void ProfileArguments::check() const {
+  if (!trace.empty()) require_replaceable(trace);
+}
+
+void ProfileArguments::report(const Session& session) const {
+  if (session.profile() != nullptr) report_profile(*session.profile(), trace);
 }
 
 void add_kv_type_option(CLI::App& app, std::string& name) {

@@ -34,6 +34,32 @@ struct SamplingArguments {
   void check() const { params.check(); }
 };
 
+// How steps are planned. All choices give the same bits.
+struct PlanArguments {
+  std::string schedule = "auto";
+  std::vector<std::string> unfused;
+  bool reference = false;
+
+  void add_to(CLI::App& app);
+  // Throws Error(usage) for a fusion that does not exist.
+  void check() const;
+  void apply(SessionOptions& options) const;
+};
+
+// Where the time goes.
+struct ProfileArguments {
+  bool profile = false;
+  std::string trace;
+
+  void add_to(CLI::App& app);
+  // Throws Error(cannot_create) if the timeline could not be written in the end.
+  void check() const;
+  void apply(SessionOptions& options) const { options.profile = wanted(); }
+  bool wanted() const noexcept { return profile || !trace.empty(); }
+  // Tables to stderr and the timeline to its file, if they were asked for.
+  void report(const Session& session) const;
+};
+
 // Adds --kv-type; the name is one of those that kv_type_named() knows.
 void add_kv_type_option(CLI::App& app, std::string& name);
 KvType kv_type_named(std::string_view name) noexcept;

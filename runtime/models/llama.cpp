@@ -47,12 +47,15 @@ LlamaModel::LlamaModel(const ModelConfig& config, WeightLoader& loader, unsigned
 
 ops::Value LlamaModel::forward(ops::Graph& graph, const StepInputs& inputs,
                                std::span<const LayerCache> cache) const {
+  graph.section("input");
   const ops::Value angles = ops::rope_angles(graph, inputs.positions, config_.rope);
   ops::Value x = ops::embed(graph, *embedding_, inputs.tokens);  // [n, width]
   for (std::size_t i = 0; i < layers_.size(); ++i) {
+    graph.section("layer " + std::to_string(i));
     x = attention(graph, layers_[i], cache[i], x, angles, inputs);
     x = feed_forward(graph, layers_[i], x);
   }
+  graph.section("output");
   const std::size_t tokens = graph.type(inputs.tokens).shape.elements();
   const std::size_t wanted = graph.type(inputs.logit_rows).shape.elements();
   if (wanted == 0) return x;  // a prefill chunk: the cache is all that counts

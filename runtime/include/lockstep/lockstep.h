@@ -114,6 +114,9 @@ enum class KvType : std::uint8_t { f16, f32, q8_0 };
 // over, where that pays. dynamic: such chunks everywhere.
 enum class Schedule : std::uint8_t { automatic, static_rows, dynamic };
 
+class Plan;
+class Profile;
+
 struct SessionOptions {
   std::size_t context = 0;      // positions per slot; 0: the model's trained context
   std::size_t slots = 1;        // sequences that can be alive at once
@@ -121,9 +124,12 @@ struct SessionOptions {
   KvType kv_type = KvType::f32;
   bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
   Schedule schedule = Schedule::automatic;
+  std::vector<std::string> unfused =
+      {};  // names of fusions (runtime/fusions.h) that are switched off
   // Sum up the squares of what every weight matrix is multiplied with; changes no logits.
   bool activation_squares = false;
   bool time_barriers = false;  // fill StepStats::barrier_seconds
+  bool profile = false;        // keep a profile of all steps
 };
 
 // What one weight matrix was multiplied with so far: for each of its columns the sum of squares
@@ -162,6 +168,12 @@ class Session {
   void evaluate(std::span<const BatchEntry> batch);
   // Logits of the i-th entry of the last batch that asked for them: f32 [vocabulary].
   std::span<const float> logits(std::size_t i) const;
+
+  // The plan of evaluate() for batches of `tokens` entries of which `logits` want logits, as
+  // runtime/plan.h describes it. Valid until the next call of this or of evaluate().
+  const Plan& plan(std::size_t tokens, std::size_t logits);
+  // Null unless the options ask for it. See runtime/profile.h.
+  const Profile* profile() const noexcept;
 
   // Positions held by a slot, and forgetting all from `length` on (0 empties the slot).
   std::size_t length(std::size_t slot) const;
