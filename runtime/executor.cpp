@@ -75,6 +75,10 @@ void Executor::team_call(TeamWork work, void* context) noexcept {
   work(context, enter());
 }
 
+void Executor::barrier() noexcept {
+#pragma omp barrier
+}
+
 RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
                         RunTimes* times) noexcept {
   const std::vector<Stage>& stages = plan.stages();

@@ -59,6 +59,9 @@ class Executor {
               const_cast<void*>(static_cast<const void*>(&work)));
   }
 
+  // For work of team(): returns when all workers have called it. All of them must.
+  static void barrier() noexcept;
+
   // Gives the calling thread back the affinity it had before any executor pinned it, so that the
   // machine can be detected anew.
   static void release_this_thread() noexcept;
