@@ -99,9 +99,14 @@ template <class Element>
 void pack(const std::byte* file_rows, std::size_t rows, std::size_t k, std::byte* panel) noexcept {
   constexpr std::size_t kSize = sizeof(typename Element::Stored);
   if (rows < kPanelRows) std::memset(panel, 0, panel_bytes<Element>(k));
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t i = 0; i < k; ++i) {
-      std::memcpy(panel + (i * kPanelRows + r) * kSize, file_rows + (r * k + i) * kSize, kSize);
+  // In blocks of columns, whose part of the panel stays in the first-level cache.
+  constexpr std::size_t kColumns = 64;
+  for (std::size_t first = 0; first < k; first += kColumns) {
+    const std::size_t end = smaller(first + kColumns, k);
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t i = first; i < end; ++i) {
+        std::memcpy(panel + (i * kPanelRows + r) * kSize, file_rows + (r * k + i) * kSize, kSize);
+      }
     }
   }
 }

@@ -16,8 +16,9 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// Network file systems want large reads; a few MiB also keep the staging copy inside the cache.
-constexpr std::size_t kReadBytes = std::size_t{4} << 20;
+// Network file systems want large reads; what is read should still be in the second-level cache
+// when it is packed (1.1 B Q4_0 from the page cache: 4 MiB takes 1.19 times as long).
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
 }  // namespace
 
