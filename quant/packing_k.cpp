@@ -26,6 +26,30 @@ std::uint32_t bit_pairs(const std::byte* bytes, std::size_t at) noexcept {
   return packed;
 }
 
+// bit_pairs(bytes, 0) to bit_pairs(bytes, 3): four words of four pairs a byte, transposed by
+// swapping neighbours and then neighbours' neighbours.
+void all_bit_pairs(const std::byte* bytes, std::uint32_t (&pairs)[4]) noexcept {
+  const auto swap = [](std::uint32_t& a, std::uint32_t& b, int shift, std::uint32_t mask) noexcept {
+    const std::uint32_t differ = ((a >> shift) ^ b) & mask;
+    b ^= differ;
+    a ^= differ << shift;
+  };
+  for (std::size_t i = 0; i < 4; ++i) pairs[i] = word(bytes + i * kWord);
+  swap(pairs[0], pairs[1], 2, 0x33333333u);
+  swap(pairs[2], pairs[3], 2, 0x33333333u);
+  swap(pairs[0], pairs[2], 4, kLowNibbles);
+  swap(pairs[1], pairs[3], 4, kLowNibbles);
+}
+
+// The low nibbles of two words as low and high nibbles of one, and the high ones.
+struct NibblePair {
+  std::uint32_t low, high;
+};
+NibblePair join_nibbles(std::uint32_t first, std::uint32_t second) noexcept {
+  return {(first & kLowNibbles) | ((second & kLowNibbles) << 4),
+          ((first & kHighNibbles) >> 4) | (second & kHighNibbles)};
+}
+
 // Of 32 bytes, bit `at` of each: that of byte 4s + c becomes bit s of byte c.
 std::uint32_t bit_plane(const std::byte* bytes, std::size_t at) noexcept {
   std::uint32_t packed = 0;
@@ -39,10 +63,9 @@ std::uint32_t bit_plane(const std::byte* bytes, std::size_t at) noexcept {
 // group has 4 steps of its own; `even` and `odd` are the row's lanes of the first.
 void split_pair(const std::byte* run, std::byte* even, std::byte* odd) noexcept {
   for (std::size_t s = 0; s < 4; ++s) {
-    const std::uint32_t first = word(run + s * kWord);
-    const std::uint32_t second = word(run + (4 + s) * kWord);
-    store_field(even + s * kStep, (first & kLowNibbles) | ((second & kLowNibbles) << 4));
-    store_field(odd + s * kStep, ((first & kHighNibbles) >> 4) | (second & kHighNibbles));
+    const NibblePair pair = join_nibbles(word(run + s * kWord), word(run + (4 + s) * kWord));
+    store_field(even + s * kStep, pair.low);
+    store_field(odd + s * kStep, pair.high);
   }
 }
 
@@ -131,18 +154,25 @@ void pack_q6_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
         packed = place_half(block + q6_k::kScale, packed, r);
         packed = scatter_words(block + q6_k::kGroupScales, 4, packed, r);
         packed += r * kWord;
-        for (std::size_t g = 0; g < q6_k::kGroups; ++g, packed += 3 * kStep) {
-          const std::size_t half = g / 8;
-          const std::size_t quarter = g % 8 / 2;
-          const std::size_t l = g % 2 * 16;
-          const std::byte* low = block + q6_k::kLow + 64 * half + 32 * (quarter % 2) + l;
-          const std::byte* high = block + q6_k::kHigh + 32 * half + l;
-          const auto nibbles = [&](std::size_t s) noexcept {
-            return (word(low + s * kWord) >> (4 * (quarter / 2))) & kLowNibbles;
-          };
-          store_field(packed, nibbles(0) | (nibbles(2) << 4));
-          store_field(packed + kStep, nibbles(1) | (nibbles(3) << 4));
-          store_field(packed + 2 * kStep, bit_pairs(high, quarter));
+        // Group g = 8 half + 2 quarter + part; quarters 0 and 2 share low bytes, as do 1 and 3.
+        for (std::size_t half = 0; half < 2; ++half) {
+          for (std::size_t part = 0; part < 2; ++part) {
+            std::uint32_t upper[4];
+            all_bit_pairs(block + q6_k::kHigh + 32 * half + 16 * part, upper);
+            for (std::size_t quarter = 0; quarter < 2; ++quarter) {
+              const std::byte* low = block + q6_k::kLow + 64 * half + 32 * quarter + 16 * part;
+              std::byte* first = packed + 3 * kStep * (8 * half + 2 * quarter + part);
+              std::byte* second = first + 3 * kStep * 4;
+              for (std::size_t s = 0; s < 2; ++s) {
+                const NibblePair pair =
+                    join_nibbles(word(low + s * kWord), word(low + (s + 2) * kWord));
+                store_field(first + s * kStep, pair.low);
+                store_field(second + s * kStep, pair.high);
+              }
+              store_field(first + 2 * kStep, upper[quarter]);
+              store_field(second + 2 * kStep, upper[quarter + 2]);
+            }
+          }
         }
       });
 }
