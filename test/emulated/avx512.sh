@@ -72,19 +72,20 @@ megs: 64
 romimage: file=$bios
 vgaromimage: file=$video
 boot: cdrom
-ata0-master: type=cdrom, path=$build/boot.iso, status=inserted
+ata0-master: type=cdrom, path=boot.iso, status=inserted
 cpu: model=$1, count=1, ips=50000000, reset_on_triple_fault=0, ignore_bad_msrs=1
 clock: sync=none, time0=local
-com1: enabled=1, mode=file, dev=$build/serial
-log: $build/bochs.log
+com1: enabled=1, mode=file, dev=serial
+log: bochs.log
 panic: action=fatal
 error: action=ignore
 info: action=ignore
 C
   rm -f "$build/serial"
   echo c >"$build/debugger"  # Debian's Bochs waits at the prompt of its debugger
-  timeout -s KILL 120 script -qc "bochs-bin -q -f '$build/bochsrc' -rc '$build/debugger'" /dev/null \
-    </dev/null >"$build/terminal" 2>&1 || true
+  # In its folder: Bochs takes no blanks in the names of files.
+  (cd "$build" && timeout -s KILL 120 script -qc "bochs-bin -q -f bochsrc -rc debugger" /dev/null \
+    </dev/null >terminal 2>&1) || true
   status=$(sed -n 's/^RC //p' "$build/serial" 2>/dev/null | tr -d '\r')
 }
 run_on corei7_icelake_u
