@@ -36,7 +36,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 
 #include "ops/dense.h"
 
@@ -58,10 +57,6 @@ constexpr std::size_t kGroup = Traits::nr;  // tokens in one register block
 constexpr std::size_t kTileGroups = sizeof(Packet) == 64 ? 2 : 1;
 constexpr std::size_t kTileTokens = kTileGroups * kGroup;
 constexpr std::size_t kTokenBlock = 16 * kTileTokens;  // tokens that meet a chunk of all panels
-// Up to here every panel is read from memory once and meets all tokens as they are; with more it
-// pays to interleave the tokens and to take the panels in chunks (f16, one core: 24 tokens 1.15 and
-// 1.08 times as fast without, 64 tokens 1.05 and 0.95, AVX2 and AVX-512).
-constexpr std::size_t kFewTokens = 32;
 static_assert(kPanelRows == 3 * kLanes && kPackets == 3 && kGroup == 4,
               "the tile this file is written for");
 
@@ -182,17 +177,16 @@ void run_few(const quant::MatmulCall& call) noexcept {
 }
 
 // Columns [k, k + depth) of tokens [first, first + count) as the micro-kernel wants them: groups of
-// four tokens interleaved, the last group filled up with zeros. Returns the number of tokens with
-// the filling.
-std::size_t interleave(const quant::MatmulCall& call, std::size_t first, std::size_t count,
-                       std::size_t k, std::size_t depth, float* to) noexcept {
+// four tokens interleaved, the last group filled up with zeros.
+void interleave(const quant::MatmulCall& call, std::size_t first, std::size_t count, std::size_t k,
+                std::size_t depth, float* to) noexcept {
   using Mapper = eigen::const_blas_data_mapper<float, Index, Eigen::ColMajor>;
   const std::size_t whole = count / kGroup * kGroup;
   const auto stride = static_cast<Index>(call.activation_stride / sizeof(float));
   eigen::gemm_pack_rhs<float, Index, Mapper, Traits::nr, Eigen::ColMajor>()(
       to, Mapper(token(call, first) + k, stride), static_cast<Index>(depth),
       static_cast<Index>(whole));
-  if (whole == count) return whole;
+  if (whole == count) return;
   float* const edge = to + whole * depth;
   for (std::size_t lane = 0; lane < kGroup; ++lane) {
     const bool there = whole + lane < count;
@@ -200,7 +194,6 @@ std::size_t interleave(const quant::MatmulCall& call, std::size_t first, std::si
       edge[i * kGroup + lane] = there ? token(call, first + whole + lane)[k + i] : 0.0f;
     }
   }
-  return whole + kGroup;
 }
 
 // y[t][r] (+)= one chunk of a panel times kGroups groups of four interleaved tokens. Each y is one
@@ -288,7 +281,7 @@ void run_many(const quant::MatmulCall& call) noexcept {
 
 template <class Element>
 void run(const quant::MatmulCall& call) noexcept {
-  if (call.tokens <= kFewTokens) return run_few<Element>(call);
+  if (call.tokens <= kDenseFewTokens) return run_few<Element>(call);
   run_many<Element>(call);
 }
 

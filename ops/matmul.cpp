@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ops/check.h"
+#include "ops/dense.h"
 #include "ops/ops.h"
 #include "ops/region.h"
 
@@ -22,9 +23,6 @@ DType activation_dtype(const quant::MatmulKernel& kernel) noexcept {
 constexpr std::size_t kChunkRows = 16;
 constexpr std::size_t kChunkBytes = 64 * 1024;
 constexpr std::size_t kChunkTokens = 8;
-// Up to here the dense kernels take tokens as they are.
-constexpr std::size_t kFewTokens = 32;
-
 class Matmul final : public Op {
  public:
   explicit Matmul(const ShardedMatrix& matrix) : matrix_(matrix) {}
@@ -58,7 +56,7 @@ class Matmul final : public Op {
   std::size_t chunk_units(const TensorType& output) const noexcept override {
     const std::size_t tokens = output.shape[0];
     const bool dense = activation_dtype(*matrix_.kernel) == DType::f32;
-    if (dense && tokens > kFewTokens) return 0;
+    if (dense && tokens > kDenseFewTokens) return 0;
     const std::size_t row_bytes = matrix_.bytes() / matrix_.rows + 1;
     return std::max(kChunkRows, kChunkBytes / (row_bytes * std::min(tokens, kChunkTokens)));
   }

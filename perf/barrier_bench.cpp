@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/bench/samples.h"
 #include "runtime/executor.h"
 #include "runtime/openmp_runtime.h"
 #include "topology/machine.h"
@@ -24,37 +23,26 @@ struct Cost {
   double barrier = 0;
 };
 
-double now() noexcept {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(time).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Workers are pinned as for a model; more of them than cores are not pinned at all.
 Cost measure(const topology::Machine& machine, unsigned workers, unsigned rounds, unsigned count) {
   Executor executor(topology::Placement::make(machine, workers, ""));
-  std::vector<double> regions;
-  std::vector<double> barriers;
+  bench::Samples regions;
+  bench::Samples barriers;
   executor.team([](const ops::Lane&) noexcept {});
   for (unsigned round = 0; round < rounds; ++round) {
-    double begin = now();
+    double begin = bench::seconds();
     for (unsigned i = 0; i < count; ++i) executor.team([](const ops::Lane&) noexcept {});
-    regions.push_back((now() - begin) / count);
+    regions.add((bench::seconds() - begin) / count);
     double seconds = 0;
     executor.team([&](const ops::Lane& lane) noexcept {
       Executor::barrier();
-      const double start = now();
+      const double start = bench::seconds();
       for (unsigned i = 0; i < count; ++i) Executor::barrier();
-      if (lane.worker == 0) seconds = now() - start;
+      if (lane.worker == 0) seconds = bench::seconds() - start;
     });
-    barriers.push_back(seconds / count);
+    barriers.add(seconds / count);
   }
-  return {executor.workers(), median(regions), median(barriers)};
+  return {executor.workers(), regions.median(), barriers.median()};
 }
 
 }  // namespace

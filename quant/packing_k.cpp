@@ -16,19 +16,10 @@ constexpr std::uint32_t kHighNibbles = 0xf0f0f0f0u;
 constexpr std::uint32_t kLowPairs = 0x03030303u;
 constexpr std::uint32_t kLowBits = 0x01010101u;
 
-// Of 16 bytes, the bits 2 * `at` and 2 * at + 1 of each: those of byte 4i + c become the bits 2i
-// and 2i + 1 of byte c.
-std::uint32_t bit_pairs(const std::byte* bytes, std::size_t at) noexcept {
-  std::uint32_t packed = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    packed |= ((word(bytes + i * kWord) >> (2 * at)) & kLowPairs) << (2 * i);
-  }
-  return packed;
-}
-
-// bit_pairs(bytes, 0) to bit_pairs(bytes, 3): four words of four pairs a byte, transposed by
-// swapping neighbours and then neighbours' neighbours.
-void all_bit_pairs(const std::byte* bytes, std::uint32_t (&pairs)[4]) noexcept {
+// Of 16 bytes, the bits 2 * at and 2 * at + 1 of each, in pairs[at]: those of byte 4i + c become
+// the bits 2i and 2i + 1 of byte c. Four words of four pairs a byte are transposed by swapping
+// neighbours and then neighbours' neighbours.
+void bit_pairs(const std::byte* bytes, std::uint32_t (&pairs)[4]) noexcept {
   const auto swap = [](std::uint32_t& a, std::uint32_t& b, int shift, std::uint32_t mask) noexcept {
     const std::uint32_t differ = ((a >> shift) ^ b) & mask;
     b ^= differ;
@@ -80,9 +71,15 @@ void pack_q2_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
         packed = place_half(block + q2_k::kMin, packed, r);
         packed = scatter_words(block + q2_k::kGroupScales, 4, packed, r);
         packed += r * kWord;
-        for (std::size_t g = 0; g < q2_k::kGroups; ++g, packed += kStep) {
-          const std::byte* bytes = block + q2_k::kQuants + 32 * (g / 8) + 16 * (g % 2);
-          store_field(packed, bit_pairs(bytes, g % 8 / 2));
+        // Group g = 8 half + 2 at + part.
+        for (std::size_t half = 0; half < 2; ++half) {
+          for (std::size_t part = 0; part < 2; ++part) {
+            std::uint32_t pairs[4];
+            bit_pairs(block + q2_k::kQuants + 32 * half + 16 * part, pairs);
+            for (std::size_t at = 0; at < 4; ++at) {
+              store_field(packed + kStep * (8 * half + 2 * at + part), pairs[at]);
+            }
+          }
         }
       });
 }
@@ -158,7 +155,7 @@ void pack_q6_k(const std::byte* file_rows, std::size_t rows, std::size_t k,
         for (std::size_t half = 0; half < 2; ++half) {
           for (std::size_t part = 0; part < 2; ++part) {
             std::uint32_t upper[4];
-            all_bit_pairs(block + q6_k::kHigh + 32 * half + 16 * part, upper);
+            bit_pairs(block + q6_k::kHigh + 32 * half + 16 * part, upper);
             for (std::size_t quarter = 0; quarter < 2; ++quarter) {
               const std::byte* low = block + q6_k::kLow + 64 * half + 32 * quarter + 16 * part;
               std::byte* first = packed + 3 * kStep * (8 * half + 2 * quarter + part);

@@ -83,10 +83,10 @@ RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
                         RunTimes* times) noexcept {
   const std::vector<Stage>& stages = plan.stages();
   RunResult result;
+  for (ChunkCounter& counter : chunks_[0]) counter.taken.store(0, std::memory_order_relaxed);
   // Holds the stage after which all leave. A plain flag would not do: a fast worker 0 could raise
   // it for the next stage while a slow worker has not yet looked at it for this one, and leave
   // alone.
-  for (ChunkCounter& counter : chunks_[0]) counter.taken.store(0, std::memory_order_relaxed);
   stop_after_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_relaxed);
 #pragma omp parallel num_threads(static_cast <int>(plan.workers()))
   {

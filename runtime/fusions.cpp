@@ -34,9 +34,11 @@ const Fusion* find_fusion(std::string_view producer, std::string_view consumer) 
 void check_fusion_name(std::string_view name) {
   if (std::ranges::find(kFusions, name, &Fusion::name) != std::end(kFusions)) return;
   std::string known;
+  std::string_view last;
   for (const Fusion& fusion : kFusions) {
-    if (known.find(fusion.name) != std::string::npos) continue;
+    if (fusion.name == last) continue;
     known += (known.empty() ? "" : ", ") + std::string(fusion.name);
+    last = fusion.name;
   }
   throw Error(ErrorCode::usage,
               "there is no fusion \"" + std::string(name) + "\"; there are " + known);

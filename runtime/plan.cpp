@@ -38,7 +38,7 @@ std::vector<std::uint32_t> find_roots(const ops::Graph& graph) {
 Plan Plan::make(const ops::Graph& graph, const PlanOptions& options) {
   Plan plan;
   plan.options_ = options;
-  plan.workers_ = std::max(1u, options.workers);
+  plan.options_.workers = std::max(1u, options.workers);
   plan.sections_ = graph.sections();
   for (const ops::ValueInfo& value : graph.values()) plan.names_.push_back(value.name);
   for (const std::string& name : options.unfused) check_fusion_name(name);
@@ -47,10 +47,10 @@ Plan Plan::make(const ops::Graph& graph, const PlanOptions& options) {
     if (node.inputs.size() > kMaxInputs) throw std::logic_error("an op has too many inputs");
     plan.weight_bytes_ += node.op->weight_bytes();
   }
-  StagedNodes staged = build_stages(graph, options, plan.roots_);
+  StagedNodes staged = build_stages(graph, plan.options_, plan.roots_);
   plan.nodes_ = std::move(staged.nodes);
   plan.stages_ = std::move(staged.stages);
-  for (Stage& stage : plan.stages_) divide(stage, plan.nodes_, graph, options);
+  for (Stage& stage : plan.stages_) divide(stage, plan.nodes_, graph, plan.options_);
   plan.place_values(graph, plan.roots_);
   return plan;
 }
@@ -74,7 +74,7 @@ void Plan::place_values(const ops::Graph& graph, const std::vector<std::uint32_t
       const PlannedNode& node = nodes_[i];
       if (node.partition.kind == ops::Partition::Kind::replicated) {
         tensors_[node.output].copy_stride = placed_[node.output].bytes;
-        placed_[node.output].bytes *= workers_;
+        placed_[node.output].bytes *= workers();
       }
       std::vector<ops::TensorType> types;
       for (std::uint32_t input : node.inputs) {
@@ -87,7 +87,7 @@ void Plan::place_values(const ops::Graph& graph, const std::vector<std::uint32_t
       out.first_stage = std::min(out.first_stage, stage);
       out.last_stage = std::max(out.last_stage, stage);
       scratch =
-          std::max(scratch, node.op->scratch_bytes(types, values[node.output].type, workers_));
+          std::max(scratch, node.op->scratch_bytes(types, values[node.output].type, workers()));
     }
   }
 
@@ -104,7 +104,7 @@ void Plan::place_values(const ops::Graph& graph, const std::vector<std::uint32_t
   pack_arena(std::move(order));
   scratch_offset_ = arena_bytes_;
   scratch_stride_ = align_up(scratch);
-  arena_bytes_ += scratch_stride_ * workers_;
+  arena_bytes_ += scratch_stride_ * workers();
 }
 
 // Largest first, each at the lowest offset that is free for its whole life.
@@ -150,7 +150,7 @@ void Plan::run_stage(const Stage& stage, const ops::Lane& lane, std::span<ChunkC
   for (const std::uint32_t node : stage.replicated) {
     run_node(node, lane.worker, {0, nodes_[node].partition.extent}, node_seconds);
   }
-  if (lane.workers != workers_) {  // OpenMP granted another team than was planned for
+  if (lane.workers != workers()) {  // OpenMP granted another team than was planned for
     for (const Chain& chain : stage.chains) {
       run_part(chain, lane.worker, chain.partition.slice(lane), node_seconds);
     }

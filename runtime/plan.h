@@ -73,7 +73,7 @@ class Plan {
 
   const std::vector<PlannedNode>& nodes() const noexcept { return nodes_; }
   const std::vector<Stage>& stages() const noexcept { return stages_; }
-  unsigned workers() const noexcept { return workers_; }
+  unsigned workers() const noexcept { return options_.workers; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::size_t scratch_bytes_per_worker() const noexcept { return scratch_stride_; }
   // Weight bytes that one run reads.
@@ -124,7 +124,6 @@ class Plan {
   void pack_arena(std::vector<std::uint32_t> order);
 
   PlanOptions options_;
-  unsigned workers_ = 1;
   std::vector<std::string> sections_;
   std::vector<std::string> names_;  // by value id
   std::vector<PlannedNode> nodes_;

@@ -21,15 +21,14 @@ struct StageTimes {
 class RunTimes {
  public:
   // `nodes`: how many, or 0 if only stages are to be timed.
-  RunTimes(std::size_t workers, std::size_t stages, std::size_t nodes)
-      : stages_(stages), workers_(workers) {
+  RunTimes(std::size_t workers, std::size_t stages, std::size_t nodes) : workers_(workers) {
     for (Worker& worker : workers_) {
       worker.stages.resize(stages);
       worker.node_seconds.resize(nodes);
     }
   }
   std::size_t workers() const noexcept { return workers_.size(); }
-  std::size_t stages() const noexcept { return stages_; }
+  std::size_t stages() const noexcept { return workers_.front().stages.size(); }
   StageTimes& stage(std::size_t worker, std::size_t stage) noexcept {
     return workers_[worker].stages[stage];
   }
@@ -49,7 +48,6 @@ class RunTimes {
     std::vector<StageTimes> stages;
     std::vector<double> node_seconds;
   };
-  std::size_t stages_;
   std::vector<Worker> workers_;
 };
 

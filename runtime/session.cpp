@@ -75,7 +75,6 @@ struct Session::Impl {
         options(checked(for_model, wanted)),
         cache(for_model.impl().config, options.slots, options.context, options.kv_type),
         next_position(options.slots) {
-    for (const std::string& name : options.unfused) check_fusion_name(name);
     if (options.profile) profile = std::make_unique<Profile>();
   }
 
@@ -84,6 +83,7 @@ struct Session::Impl {
     check_option("context", options.context, 1, kMaxContext);
     check_option("slots", options.slots, 1, kMaxSlots);
     check_option("max_batch", options.max_batch, 1, kMaxBatch);
+    for (const std::string& name : options.unfused) check_fusion_name(name);
     return options;
   }
 

@@ -4,7 +4,6 @@
 #include "runtime/stages.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "runtime/fusions.h"
 

@@ -50,7 +50,8 @@ struct TokenWork {
 
 class ModelBench {
  public:
-  // `context` and `batch`: the largest of all tests. Throws as Session.
+  // The context and the largest batch are those of all tests. Barriers are timed in any case.
+  // Throws as Session.
   ModelBench(const Model& model, const SessionOptions& options);
 
   // Takes one sample; the first of a test is best thrown away. Throws Error(interrupted) once the

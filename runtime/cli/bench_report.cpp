@@ -26,8 +26,6 @@ constexpr NamedFormat kFormats[] = {{"md", BenchFormat::md},
                                     {"jsonl", BenchFormat::jsonl},
                                     {"sql", BenchFormat::sql}};
 
-// "llama 1.1B q4_k": the architecture, the size and the format of the first matrix.
-
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

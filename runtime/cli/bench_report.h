@@ -26,7 +26,7 @@ struct BenchedModel {
   std::string kv_type;
 };
 
-// "llama 1.1B q4_0"
+// "llama 1.1B q4_k": the architecture, the size and the format of the first matrix.
 std::string model_type(const ModelInfo& info);
 
 nlohmann::ordered_json bench_row(const BenchedModel& model, const bench::ModelResult& result);

@@ -161,7 +161,7 @@ int Bench::run() {
   print(writer.begin());
   for (const std::string& path : models) {
     for (const unsigned count : threads) {
-      const Engine engine = EngineArguments{count, isa}.create();
+      const Engine engine = plan.create({count, isa});
       const Model model = load_model(engine, path);
       const BenchedModel benched{path, std::filesystem::file_size(path), &model, kv_type};
       if (batched) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/lockstep.h"
-#include "quant/isa.h"
 #include "runtime/batch/prompt.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
@@ -71,9 +70,7 @@ int Generate::run() const {
   sampling.check();
   plan.check();
   profile.check();
-  EngineArguments arguments = engine;
-  if (plan.reference) arguments.isa = quant::name_of(quant::Isa::scalar);
-  const Engine team = arguments.create();
+  const Engine team = plan.create(engine);
   const Model loaded = load_model(team, model_path(model));
   const std::vector<TokenId> tokens = prompt_tokens(loaded);
   SessionOptions options = session.resolve(loaded.info(), 1);

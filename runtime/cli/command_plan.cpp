@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "quant/isa.h"
 #include "runtime/cli/bench_report.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
@@ -43,9 +42,7 @@ int ShowPlan::run() const {
     throw Error(ErrorCode::usage,
                 fmt::format("--logits {}: there are only {} tokens", logits, tokens));
   }
-  EngineArguments arguments = engine;
-  if (plan.reference) arguments.isa = quant::name_of(quant::Isa::scalar);
-  const Engine team = arguments.create();
+  const Engine team = plan.create(engine);
   const Model loaded = load_model(team, model_path(model));
   SessionOptions options = session.resolve(loaded.info(), 1);
   options.max_batch = std::max(options.max_batch, tokens);

@@ -12,6 +12,7 @@
 #include <limits>
 #include <system_error>
 
+#include "quant/isa.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/profile_report.h"
@@ -109,6 +110,11 @@ void PlanArguments::add_to(CLI::App& app) {
 
 void PlanArguments::check() const {
   for (const std::string& name : unfused) check_fusion_name(name);
+}
+
+Engine PlanArguments::create(EngineArguments engine) const {
+  if (reference) engine.isa = quant::name_of(quant::Isa::scalar);
+  return engine.create();
 }
 
 void PlanArguments::apply(SessionOptions& options) const {

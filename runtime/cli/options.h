@@ -43,6 +43,8 @@ struct PlanArguments {
   void add_to(CLI::App& app);
   // Throws Error(usage) for a fusion that does not exist.
   void check() const;
+  // The engine for such plans: the reference has scalar kernels.
+  Engine create(EngineArguments engine) const;
   void apply(SessionOptions& options) const;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/cli/plan_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -146,9 +147,7 @@ Json node_json(const Plan& plan, const Facts& facts, std::size_t index) {
 }
 
 std::string joined(const auto& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 // "rows 0-1023, 1024-2047" of up to four workers.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -25,17 +24,22 @@ std::string short_name(const PlanProfile::NodeTotal& node) {
   return "matmul " + tensor;
 }
 
-// What is done in a stage: its matmuls, or else all it does.
-std::string stage_name(const PlanProfile& plan, std::size_t stage) {
-  std::string matmuls;
-  std::string all;
+// By stage, what is done in it: its matmuls, or else all it does.
+std::vector<std::string> stage_names(const PlanProfile& plan) {
+  std::vector<std::string> names(plan.stages.size());
+  std::vector<std::string> matmuls(plan.stages.size());
+  const auto append = [](std::string& text, std::string_view name) {
+    text.append(text.empty() ? "" : " + ").append(name);
+  };
   for (const PlanProfile::NodeTotal& node : plan.nodes) {
-    if (node.stage != stage) continue;
     const std::string name = short_name(node);
-    all += (all.empty() ? "" : " + ") + name;
-    if (node.op == "matmul") matmuls += (matmuls.empty() ? "" : " + ") + name.substr(7);
+    append(names[node.stage], name);
+    if (node.op == "matmul") append(matmuls[node.stage], std::string_view(name).substr(7));
   }
-  return matmuls.empty() ? all : matmuls;
+  for (std::size_t stage = 0; stage < names.size(); ++stage) {
+    if (!matmuls[stage].empty()) names[stage] = std::move(matmuls[stage]);
+  }
+  return names;
 }
 
 struct Line {
@@ -62,11 +66,12 @@ std::string rate(double bytes, double seconds) {
 }
 
 void add_stages(const PlanProfile& plan, std::string& text) {
+  const std::vector<std::string> names = stage_names(plan);
   std::vector<Line> lines;
   double seconds = 0;
   double waited = 0;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    Line& line = line_of(lines, stage_name(plan, stage));
+    Line& line = line_of(lines, names[stage]);
     const PlanProfile::StageTotal& total = plan.stages[stage];
     ++line.count;
     line.seconds += total.seconds;
@@ -76,7 +81,7 @@ void add_stages(const PlanProfile& plan, std::string& text) {
     waited += total.waited;
   }
   for (const PlanProfile::NodeTotal& node : plan.nodes) {
-    line_of(lines, stage_name(plan, node.stage)).weight_bytes += node.weight_bytes;
+    line_of(lines, names[node.stage]).weight_bytes += node.weight_bytes;
   }
   const auto runs = static_cast<double>(plan.runs);
   Table table("lrrrrrr");
@@ -152,10 +157,8 @@ std::string profile_trace(const Profile& profile) {
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   std::vector<std::vector<std::string>> names;
   for (const PlanProfile& plan : profile.plans()) {
-    names.emplace_back();
-    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-      names.back().push_back(nlohmann::json(stage_name(plan, stage)).dump());
-    }
+    names.push_back(stage_names(plan));
+    for (std::string& name : names.back()) name = nlohmann::json(name).dump();
   }
   const double zero = profile.events().empty() ? 0 : profile.events().front().times.begin;
   const auto add = [&](const std::string& name, const ProfileEvent& event, double from, double to) {

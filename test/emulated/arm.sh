@@ -5,6 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$1
+# shellcheck source=../../runtime/demo/dependencies.sh
+. "$here/../../runtime/demo/dependencies.sh"
 
 skip() {
   echo "SKIPPED: $1"
@@ -17,18 +19,11 @@ emulator=$(command -v qemu-aarch64-static qemu-aarch64 | head -n 1) || true
 [ -f /usr/include/catch2/catch.hpp ] || skip "no single header of Catch2 2 (package catch2 of Debian 12)"
 
 # Compiled code that is there from before is used again: the time goes into compiling.
-launcher=()
-if command -v ccache >/dev/null; then
-  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-fi
-generator=()
-if command -v ninja >/dev/null && [ ! -f "$build/CMakeCache.txt" ]; then
-  generator=(-G Ninja)
-fi
-cmake -S "$here/arm" -B "$build" "${generator[@]}" "${launcher[@]}" -DCMAKE_BUILD_TYPE=Release \
+if have_command ccache; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+configure "$here/arm" "$build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_CXX_COMPILER="$compiler"
-cmake --build "$build" -j "$(nproc 2>/dev/null || echo 2)"
+cmake --build "$build" -j "$(build_jobs)"
 
 # The set that must be chosen on a processor, and the formats with a kernel of that set.
 expect() {

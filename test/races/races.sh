@@ -14,18 +14,13 @@ compiler=$(command -v clang++-14 clang++ | head -n 1) || skip "no clang++ (packa
 archer=$(find /usr/lib/llvm-14/lib /usr/lib -maxdepth 2 -name 'libarcher.so*' 2>/dev/null | head -n 1)
 [ -n "$archer" ] || skip "no libarcher.so (package libomp-14-dev)"
 
-launcher=()
-if command -v ccache >/dev/null; then
-  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-fi
-generator=()
-if command -v ninja >/dev/null && [ ! -f "$build/CMakeCache.txt" ]; then
-  generator=(-G Ninja)
-fi
-cmake -S "$source" -B "$build" "${generator[@]}" "${launcher[@]}" -DCMAKE_CXX_COMPILER="$compiler" \
+# shellcheck source=../../runtime/demo/dependencies.sh
+. "$source/runtime/demo/dependencies.sh"
+if have_command ccache; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+configure "$source" "$build" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DLOCKSTEP_SANITIZE=thread \
   -DLOCKSTEP_PERF=OFF >/dev/null
-cmake --build "$build" -j "$(nproc 2>/dev/null || echo 2)" --target test_executor test_profile races_planted
+cmake --build "$build" -j "$(build_jobs)" --target test_executor test_profile races_planted
 
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
 export OMP_TOOL=enabled OMP_TOOL_LIBRARIES=$archer
