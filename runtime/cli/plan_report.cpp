@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "runtime/cli/table.h"
@@ -196,10 +195,15 @@ void add_stage(std::string& text, const Plan& plan, const Facts& facts, std::siz
   table.render(text);
 }
 
-// The text without what numbers the layer.
+// The text without the numbers of its layer and stages.
 std::string signature(const std::string& text) {
-  static const std::regex numbers("blk\\.[0-9]+|stage [0-9]+");
-  return std::regex_replace(text, numbers, "");
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    kept += text[at++];
+    if (!kept.ends_with("blk.") && !kept.ends_with("stage ")) continue;
+    at = std::min(text.find_first_not_of("0123456789", at), text.size());
+  }
+  return kept;
 }
 
 std::string after_blank(const std::string& text) { return text.substr(text.find(' ') + 1); }
