@@ -20,6 +20,7 @@
 namespace lockstep::ops {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kStretch = 32;
 // Rows that transpose16() and dot_tile() take at once.
@@ -43,19 +44,26 @@ struct Rows {
   std::size_t stride = 0;
 };
 
-// Queries that read the same keys and values. Lengths are the positions each may see.
+// Queries that read the same keys and values: positions first up to length.
 struct Block {
   std::size_t queries = 0;
   const float* q[kBlock];
   float* y[kBlock];
+  std::size_t first[kBlock];
   std::size_t length[kBlock];
   float max[kBlock];
   float sum[kBlock];
 
   std::size_t longest() const noexcept { return *std::max_element(length, length + queries); }
-  // How many of `count` positions from `begin` query i sees.
+  std::size_t earliest() const noexcept { return *std::min_element(first, first + queries); }
+  // How many of `count` positions from `begin` lie up to the last that query i sees; 0 also if all
+  // of them lie before its first.
   std::size_t seen(std::size_t i, std::size_t begin, std::size_t count) const noexcept {
-    return length[i] <= begin ? 0 : std::min(count, length[i] - begin);
+    return length[i] <= begin || first[i] >= begin + count ? 0 : std::min(count, length[i] - begin);
+  }
+  // How many positions from `begin` lie before the first that query i sees.
+  std::size_t skipped(std::size_t i, std::size_t begin) const noexcept {
+    return first[i] - std::min(first[i], begin);
   }
 };
 
@@ -87,7 +95,8 @@ class Attention final : public Op {
   std::string_view name() const noexcept override { return "attention"; }
   std::string detail() const override {
     return std::to_string(params_.heads) + " heads of " + std::to_string(params_.head_dim) +
-           ", kv " + std::to_string(params_.kv_heads);
+           ", kv " + std::to_string(params_.kv_heads) +
+           (params_.window == 0 ? "" : ", window " + std::to_string(params_.window));
   }
 
   TensorType infer(std::span<const TensorType> inputs) const override {
@@ -160,16 +169,20 @@ class Attention final : public Op {
     block.q[i] = io.inputs[0].row<const float>(token) + column;
     block.y[i] = io.output.row<float>(token) + column;
     block.length[i] = static_cast<std::size_t>(io.inputs[3].row<const std::int32_t>(0)[token]) + 1;
-    block.max[i] = -std::numeric_limits<float>::infinity();
+    const std::size_t window = params_.window != 0 ? params_.window : block.length[i];
+    block.first[i] = block.length[i] - std::min(block.length[i], window);
+    block.max[i] = -kInfinity;
     block.sum[i] = 0.0f;
     std::memset(block.y[i], 0, params_.head_dim * sizeof(float));
   }
 
-  // y = softmax(scale * q K^T) V over positions [0, length), for every query.
+  // y = softmax(scale * q K^T) V over positions [first, length), for every query.
   void attend(const CacheView& keys, const CacheView& values, const Scratch& scratch,
               Block& block) const noexcept {
     const std::size_t longest = block.longest();
-    for (std::size_t begin = 0; begin < longest; begin += kAttentionPiece) {
+    // Pieces begin at the same positions for every query, whoever it is read with.
+    std::size_t begin = block.earliest() / kAttentionPiece * kAttentionPiece;
+    for (; begin < longest; begin += kAttentionPiece) {
       const std::size_t count = std::min(kAttentionPiece, longest - begin);
       if (params_.head_dim % kTile == 0 && block.queries >= kTileQueries) {
         score_tiles(keys, begin, count, scratch, block);
@@ -178,7 +191,12 @@ class Attention final : public Op {
       }
       for (std::size_t i = 0; i < block.queries; ++i) {
         const std::size_t seen = block.seen(i, begin, count);
-        if (seen != 0) weigh(begin, seen, scratch.of(i), block, i);
+        if (seen == 0) continue;
+        if (params_.soft_cap > 0.0f) {
+          kernels_.soft_cap(params_.soft_cap, scratch.of(i), scratch.of(i), seen);
+        }
+        std::fill_n(scratch.of(i), block.skipped(i, begin), -kInfinity);
+        weigh(seen, scratch.of(i), block, i);
       }
       accumulate(values, begin, count, scratch, block);
     }
@@ -188,11 +206,10 @@ class Attention final : public Op {
   }
 
   // Scores become weights relative to the running maximum.
-  void weigh(std::size_t begin, std::size_t count, float* scores, Block& block,
-             std::size_t i) const noexcept {
+  void weigh(std::size_t count, float* scores, Block& block, std::size_t i) const noexcept {
     const float piece_max = kernels_.max(scores, count);
     if (piece_max > block.max[i]) {
-      if (begin > 0) {  // what was gathered so far was relative to a smaller maximum
+      if (block.max[i] > -kInfinity) {  // what was gathered so far was relative to a smaller one
         float correction = block.max[i] - piece_max;
         kernels_.exp(&correction, &correction, 1);
         block.sum[i] *= correction;
@@ -273,22 +290,28 @@ class Attention final : public Op {
       const auto* halves = reinterpret_cast<const std::uint16_t*>(values.at(begin + at));
       const Rows rows = half ? Rows{} : widen(values, begin + at, there, scratch.wide);
       for (std::size_t i = 0; i < block.queries;) {
+        // Values before the window are not multiplied by 0 but left out: they may be NaN.
+        const std::size_t skipped = block.skipped(i, begin + at);
         const std::size_t seen = block.seen(i, begin + at, there);
-        const float* const weights = scratch.of(i) + at;
+        const std::size_t used = seen - std::min(seen, skipped);
+        const float* const weights = scratch.of(i) + at + skipped;
         if (half) {
-          kernels_.axpy_rows_f16(weights, halves, values.stride / sizeof *halves, seen, dim,
+          const std::size_t stride = values.stride / sizeof *halves;
+          kernels_.axpy_rows_f16(weights, halves + skipped * stride, stride, used, dim,
                                  block.y[i++]);
           continue;
         }
+        const float* const first = rows.first + skipped * rows.stride;
         std::size_t alike = 1;
         if (dim % kTile == 0) {
-          while (i + alike < block.queries && block.seen(i + alike, begin + at, there) == seen) {
+          while (i + alike < block.queries && block.seen(i + alike, begin + at, there) == seen &&
+                 block.skipped(i + alike, begin + at) == skipped) {
             ++alike;
           }
-          kernels_.axpy_tile(weights, kAttentionPiece, alike, rows.first, rows.stride, seen, dim,
+          kernels_.axpy_tile(weights, kAttentionPiece, alike, first, rows.stride, used, dim,
                              block.y + i);
         } else {
-          kernels_.axpy_rows_f32(weights, rows.first, rows.stride, seen, dim, block.y[i]);
+          kernels_.axpy_rows_f32(weights, first, rows.stride, used, dim, block.y[i]);
         }
         i += alike;
       }

@@ -1,8 +1,10 @@
 // Rotary position embedding, as two ops: the angles of a step are the same for all layers, queries
 // and keys, so their cosines and sines are made once and every rotation reads them.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <numbers>
 #include <vector>
 
 #include "ops/check.h"
@@ -12,17 +14,41 @@
 namespace lockstep::ops {
 namespace {
 
+constexpr double kPi = std::numbers::pi;
+
+// Radians for a step of one position, by pair.
+std::vector<double> frequencies_of(const RopeParams& params) {
+  const auto dims = static_cast<double>(params.rotary_dims);
+  const RopeParams::Yarn& yarn = params.yarn;
+  // The pair that turns `turns` times within the original context.
+  const auto pair_of = [&](double turns) {
+    return dims * std::log(static_cast<double>(yarn.original_context) / (turns * 2.0 * kPi)) /
+           (2.0 * std::log(params.base));
+  };
+  const double first = std::max(0.0, std::floor(pair_of(yarn.fast)));
+  const double last = std::min(dims - 1.0, std::ceil(pair_of(yarn.slow)));
+  std::vector<double> frequencies;
+  for (std::size_t p = 0; p < params.rotary_dims / 2; ++p) {
+    const double exponent = static_cast<double>(2 * p) / dims;
+    const double factor =
+        params.frequency_factors.empty() ? 1.0 : static_cast<double>(params.frequency_factors[p]);
+    const double full = std::pow(params.base, -exponent) / factor;
+    double frequency = params.position_scale * full;
+    if (yarn.original_context != 0) {
+      const double along = (static_cast<double>(p) - first) / std::max(0.001, last - first);
+      const double kept = (1.0 - std::clamp(along, 0.0, 1.0)) * yarn.extrapolation;
+      frequency = frequency * (1.0 - kept) + full * kept;
+    }
+    frequencies.push_back(frequency);
+  }
+  return frequencies;
+}
+
 class RopeAngles final : public Op {
  public:
-  RopeAngles(std::size_t tokens, const RopeParams& params) : tokens_(tokens) {
-    const std::size_t pairs = params.rotary_dims / 2;
-    frequencies_.reserve(pairs);
-    for (std::size_t p = 0; p < pairs; ++p) {
-      const double exponent = static_cast<double>(2 * p) / static_cast<double>(params.rotary_dims);
-      const double factor =
-          params.frequency_factors.empty() ? 1.0 : static_cast<double>(params.frequency_factors[p]);
-      frequencies_.push_back(params.position_scale * std::pow(params.base, -exponent) / factor);
-    }
+  RopeAngles(std::size_t tokens, const RopeParams& params)
+      : tokens_(tokens), frequencies_(frequencies_of(params)) {
+    if (params.yarn.original_context != 0) magnitude_ = params.yarn.magnitude;
   }
 
   std::string_view name() const noexcept override { return "rope_angles"; }
@@ -51,8 +77,8 @@ class RopeAngles final : public Op {
       float* const sines = cosines + pairs;
       for (std::size_t p = 0; p < pairs; ++p) {
         const double angle = static_cast<double>(positions[i]) * frequencies_[p];
-        cosines[p] = static_cast<float>(std::cos(angle));
-        sines[p] = static_cast<float>(std::sin(angle));
+        cosines[p] = static_cast<float>(std::cos(angle) * magnitude_);
+        sines[p] = static_cast<float>(std::sin(angle) * magnitude_);
       }
     }
   }
@@ -60,6 +86,7 @@ class RopeAngles final : public Op {
  private:
   std::size_t tokens_;
   std::vector<double> frequencies_;
+  double magnitude_ = 1.0;
 };
 
 class Rope final : public Op {
@@ -143,6 +170,23 @@ void check_params(std::string_view op, const RopeParams& params) {
 }
 
 }  // namespace
+
+double yarn_magnitude(double position_scale) noexcept {
+  return position_scale < 1.0 ? 1.0 - 0.1 * std::log(position_scale) : 1.0;
+}
+
+std::vector<float> llama3_frequency_factors(std::size_t rotary_dims, double base, double factor,
+                                            double low, double high, std::size_t original_context) {
+  std::vector<float> factors;
+  for (std::size_t p = 0; p < rotary_dims / 2; ++p) {
+    const double exponent = static_cast<double>(2 * p) / static_cast<double>(rotary_dims);
+    const double turns =
+        static_cast<double>(original_context) / (2.0 * kPi * std::pow(base, exponent));
+    const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1.0 / ((1.0 - kept) / factor + kept)));
+  }
+  return factors;
+}
 
 Value rope_angles(Graph& graph, Value positions, const RopeParams& params) {
   check_params("rope_angles", params);

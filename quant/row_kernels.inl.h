@@ -255,10 +255,65 @@ float exp_sum(float* x, float shift, std::size_t n) noexcept {
   return S::reduce_add(acc);
 }
 
+// e^x - 1 for |x| <= 40, without the cancellation near 0: 2^n (e^r - 1) + (2^n - 1), where the
+// series of e^r - 1 begins with r and n is 0 for small x.
+template <class S>
+typename S::Floats expm1_of(typename S::Floats x) noexcept {
+  const auto n = S::round(S::mul(x, S::set(0x1.715476p+0f)));  // as in exp_of()
+  const auto n_float = S::to_float(n);
+  auto r = S::fma(n_float, S::set(-0x1.62e4p-1f), x);
+  r = S::fma(n_float, S::set(-0x1.7f7d1cp-20f), r);
+  auto p = S::set(1.0f / 5040.0f);
+  p = S::fma(p, r, S::set(1.0f / 720.0f));
+  p = S::fma(p, r, S::set(1.0f / 120.0f));
+  p = S::fma(p, r, S::set(1.0f / 24.0f));
+  p = S::fma(p, r, S::set(1.0f / 6.0f));
+  p = S::fma(p, r, S::set(0.5f));
+  p = S::fma(S::mul(p, r), r, r);
+  const auto power = S::power_of_two(n);
+  return S::fma(power, p, S::sub(power, S::set(1.0f)));
+}
+
+// tanh(x) = m / (m + 2), m = e^2x - 1; beyond 10 the result is 1 in f32.
+template <class S>
+typename S::Floats tanh_of(typename S::Floats x) noexcept {
+  const auto clamped = S::max(S::min(x, S::set(10.0f)), S::set(-10.0f));
+  const auto m = expm1_of<S>(S::add(clamped, clamped));
+  return S::or_nan(S::div(m, S::add(m, S::set(2.0f))), x);
+}
+
+template <class S>
+void tanh(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n, [](auto v) noexcept { return tanh_of<S>(v); });
+}
+
+template <class S>
+void soft_cap(float cap, const float* x, float* y, std::size_t n) noexcept {
+  const typename S::Floats limit = S::set(cap);
+  map<S>(x, y, n, [limit](auto v) noexcept { return S::mul(limit, tanh_of<S>(S::div(v, limit))); });
+}
+
+template <class S>
+void shift(float a, const float* x, float* y, std::size_t n) noexcept {
+  const typename S::Floats offset = S::set(a);
+  map<S>(x, y, n, [offset](auto v) noexcept { return S::add(v, offset); });
+}
+
+template <class S>
+void relu(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n, [](auto v) noexcept { return S::or_nan(S::max(v, S::set(0.0f)), v); });
+}
+
 // x * sigmoid(t) = x / (1 + e^-t)
 template <class S>
 typename S::Floats times_sigmoid(typename S::Floats x, typename S::Floats minus_t) noexcept {
   return S::div(x, S::add(S::set(1.0f), exp_of<S>(minus_t)));
+}
+
+template <class S>
+void sigmoid(const float* x, float* y, std::size_t n) noexcept {
+  map<S>(x, y, n,
+         [](auto v) noexcept { return times_sigmoid<S>(S::set(1.0f), S::sub(S::set(0.0f), v)); });
 }
 
 template <class S>
@@ -291,12 +346,66 @@ void gelu(const float* x, float* y, std::size_t n) noexcept {
 }
 
 template <class S>
+void geglu(const float* gate, const float* up, float* z, std::size_t n) noexcept {
+  map<S>(gate, up, z, n, [](auto g, auto u) noexcept { return S::mul(gelu_of<S>(g), u); });
+}
+
+template <class S>
 void rms_norm(const float* x, const float* weight, float epsilon, float* y,
               std::size_t n) noexcept {
   const float mean = sum_squares<S>(x, n) / static_cast<float>(n);
   const auto inverse = S::set(1.0f / __builtin_sqrtf(mean + epsilon));
   map<S>(x, weight, y, n,
          [inverse](auto v, auto w) noexcept { return S::mul(S::mul(v, inverse), w); });
+}
+
+// The variance is summed from the deviations, not as a difference of two large sums.
+template <class S>
+void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, float* y,
+                std::size_t n) noexcept {
+  const float mean = sum<S>(x, n) / static_cast<float>(n);
+  const auto middle = S::set(mean);
+  typename S::Floats acc = S::set(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const auto deviation = S::sub(S::load(x + i), middle);
+    acc = S::fma(deviation, deviation, acc);
+  }
+  if (i < n) {
+    const auto deviation = S::sub(load_tail<S>(x + i, n - i, mean), middle);
+    acc = S::fma(deviation, deviation, acc);
+  }
+  const float variance = S::reduce_add(acc) / static_cast<float>(n);
+  const auto inverse = S::set(1.0f / __builtin_sqrtf(variance + epsilon));
+  map<S>(x, weight, y, n, [middle, inverse](auto v, auto w) noexcept {
+    return S::mul(S::mul(S::sub(v, middle), inverse), w);
+  });
+  if (bias != nullptr) add<S>(y, bias, y, n);
+}
+
+// Sums and differences alone: any vector width gives the bits of one by one.
+template <class S>
+void hadamard(float factor, float* x, std::size_t n) noexcept {
+  for (std::size_t apart = n / 2; apart != 0; apart /= 2) {
+    for (std::size_t begin = 0; begin < n; begin += 2 * apart) {
+      float* const low = x + begin;
+      float* const high = low + apart;
+      std::size_t i = 0;
+      for (; i + kLanes <= apart; i += kLanes) {
+        const auto a = S::load(low + i);
+        const auto b = S::load(high + i);
+        S::store(S::add(a, b), low + i);
+        S::store(S::sub(a, b), high + i);
+      }
+      for (; i < apart; ++i) {
+        const float a = low[i];
+        const float b = high[i];
+        low[i] = a + b;
+        high[i] = a - b;
+      }
+    }
+  }
+  scale<S>(factor, x, x, n);
 }
 
 template <class S>
@@ -398,10 +507,18 @@ constexpr RowKernels make_row_kernels() noexcept {
           .mul = mul<S>,
           .exp = exp<S>,
           .exp_sum = exp_sum<S>,
+          .relu = relu<S>,
+          .sigmoid = sigmoid<S>,
+          .tanh = tanh<S>,
           .silu = silu<S>,
-          .swiglu = swiglu<S>,
           .gelu = gelu<S>,
+          .swiglu = swiglu<S>,
+          .geglu = geglu<S>,
+          .shift = shift<S>,
+          .soft_cap = soft_cap<S>,
           .rms_norm = rms_norm<S>,
+          .layer_norm = layer_norm<S>,
+          .hadamard = hadamard<S>,
           .f32_to_f16 = f32_to_f16<S>,
           .f16_to_f32 = f16_to_f32<S>,
           .bf16_to_f32 = bf16_to_f32<S>,

@@ -55,13 +55,29 @@ struct RowKernels {
   void (*exp)(const float* x, float* y, std::size_t n) noexcept;
   // x[i] = exp(x[i] - shift) in place; returns the sum.
   float (*exp_sum)(float* x, float shift, std::size_t n) noexcept;
-  // y = x * sigmoid(x) ; z = (g * sigmoid(g)) * u ; gelu is the tanh form
+  // y = max(x, 0) ; 1 / (1 + exp(-x)) ; tanh(x), below 4 ulp from float64 ; x * sigmoid(x) ; gelu
+  // is the tanh form. NaN stays NaN.
+  void (*relu)(const float* x, float* y, std::size_t n) noexcept;
+  void (*sigmoid)(const float* x, float* y, std::size_t n) noexcept;
+  void (*tanh)(const float* x, float* y, std::size_t n) noexcept;
   void (*silu)(const float* x, float* y, std::size_t n) noexcept;
-  void (*swiglu)(const float* gate, const float* up, float* z, std::size_t n) noexcept;
   void (*gelu)(const float* x, float* y, std::size_t n) noexcept;
+  // z = silu(gate) * up ; z = gelu(gate) * up
+  void (*swiglu)(const float* gate, const float* up, float* z, std::size_t n) noexcept;
+  void (*geglu)(const float* gate, const float* up, float* z, std::size_t n) noexcept;
+  // y[i] = x[i] + a ; y[i] = cap * tanh(x[i] / cap)
+  void (*shift)(float a, const float* x, float* y, std::size_t n) noexcept;
+  void (*soft_cap)(float cap, const float* x, float* y, std::size_t n) noexcept;
   // y[i] = (x[i] * inverse_rms) * weight[i], inverse_rms = 1 / sqrt(sum_squares / n + epsilon)
   void (*rms_norm)(const float* x, const float* weight, float epsilon, float* y,
                    std::size_t n) noexcept;
+  // y[i] = (x[i] - mean) * inverse * weight[i] + bias[i], mean = sum / n,
+  // inverse = 1 / sqrt(sum (x - mean)^2 / n + epsilon); without the last term if bias is null
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon,
+                     float* y, std::size_t n) noexcept;
+  // In place y = factor * H x with the Hadamard matrix in Sylvester's order, H[i][j] = -1 to the
+  // number of ones in i & j: butterflies at distance n / 2, n / 4, ... 1. n is a power of two.
+  void (*hadamard)(float factor, float* x, std::size_t n) noexcept;
   // Round to nearest even; overflow gives infinity; NaN stays NaN (quiet).
   void (*f32_to_f16)(const float* x, std::uint16_t* y, std::size_t n) noexcept;
   void (*f16_to_f32)(const std::uint16_t* x, float* y, std::size_t n) noexcept;

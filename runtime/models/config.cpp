@@ -48,6 +48,22 @@ class Keys {
   std::string prefix_;
 };
 
+// YaRN: position_scale is set.
+void read_yarn(const GgufFile& file, const Keys& keys, ModelConfig& config) {
+  const std::string unknown = keys.key("rope.scaling.yarn_log_multiplier");
+  if (file.find(unknown)) file.refuse("the key \"" + unknown + "\" is not supported");
+  ops::RopeParams::Yarn& yarn = config.rope.yarn;
+  yarn.original_context =
+      keys.extent_or("rope.scaling.original_context_length", kMaxContext, config.context);
+  yarn.fast = keys.positive_or("rope.scaling.yarn_beta_fast", yarn.fast);
+  yarn.slow = keys.positive_or("rope.scaling.yarn_beta_slow", yarn.slow);
+  yarn.extrapolation = keys.positive_or("rope.scaling.yarn_ext_factor", yarn.extrapolation);
+  // Two spellings of a further factor on the paper's.
+  const double older = keys.positive_or("rope.scaling.attn_factor", 1.0);
+  yarn.magnitude = ops::yarn_magnitude(config.rope.position_scale) *
+                   keys.positive_or("rope.scaling.yarn_attn_factor", older);
+}
+
 void read_rope(const GgufFile& file, const Keys& keys, const ArchitectureTraits& traits,
                ModelConfig& config) {
   ops::RopeParams& rope = config.rope;
@@ -61,15 +77,16 @@ void read_rope(const GgufFile& file, const Keys& keys, const ArchitectureTraits&
   }
   rope.base = keys.positive_or("rope.freq_base", 10000.0);
   const std::string scaling = file.string(keys.key("rope.scaling.type")).value_or("none");
-  if (scaling == "linear") {
+  if (scaling == "linear" || scaling == "yarn") {
     rope.position_scale = 1.0 / keys.positive_or("rope.scaling.factor", 1.0);
   } else if (scaling != "none") {
     file.refuse("RoPE scaling \"" + scaling + "\" (key \"" + keys.key("rope.scaling.type") +
-                "\") is not supported; none and linear are");
+                "\") is not supported; none, linear and yarn are");
   } else {
     // The old spelling of linear scaling.
     rope.position_scale = 1.0 / keys.positive_or("rope.scale_linear", 1.0);
   }
+  if (scaling == "yarn") read_yarn(file, keys, config);
 }
 
 }  // namespace

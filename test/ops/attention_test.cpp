@@ -21,11 +21,15 @@ struct Scene {
   std::size_t heads = 4, kv_heads = 2, head_dim = 24, slots = 2, context = 2 * kPiece + 8;
   std::vector<std::int32_t> positions, slot_of;
   float range = 1.0f;
+  std::size_t window = 0;
+  float soft_cap = 0.0f;
 
   std::size_t tokens() const { return positions.size(); }
   std::size_t width() const { return heads * head_dim; }
   std::size_t kv_width() const { return kv_heads * head_dim; }
-  ops::AttentionParams params() const { return {heads, kv_heads, head_dim, 0.2f}; }
+  ops::AttentionParams params() const {
+    return {heads, kv_heads, head_dim, 0.2f, window, soft_cap};
+  }
 };
 
 struct Data {
@@ -92,6 +96,11 @@ std::vector<double> reference(const Scene& scene, const Data& data) {
                         static_cast<double>(data.k[(row + j) * scene.kv_width() + kv + d]);
         }
         weights[j] *= static_cast<double>(scene.params().scale);
+        const double cap = scene.soft_cap;
+        if (cap > 0.0) weights[j] = cap * std::tanh(weights[j] / cap);
+        if (scene.window != 0 && j + scene.window < length) {
+          weights[j] = -std::numeric_limits<double>::infinity();
+        }
       }
       const double max = *std::max_element(weights.begin(), weights.end());
       for (double& weight : weights) weight = std::exp(weight - max);
@@ -205,6 +214,69 @@ TEST_CASE("heads that share keys, in blocks of tokens, are right and of the same
           CHECK(std::memcmp(bytes.data(), &y[t * scene.width()], bytes.size()) == 0);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a window and a soft cap match float64, with the same bits alone", "[attention]") {
+  for (const std::size_t head_dim : {24, 64}) {
+    for (const std::size_t window : {1, 2, 31, 33, 128, 129, 1000}) {
+      for (const float soft_cap : {0.0f, 1.5f}) {
+        Scene scene;
+        scene.head_dim = head_dim;
+        scene.window = window;
+        scene.soft_cap = soft_cap;
+        scene.range = 3.0f;
+        scene.positions = {126, 127, 128, 129, 130, 30, 260, 0, 15, 16};
+        scene.slot_of = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+        for (const DType cache : {DType::f32, DType::f16}) {
+          CAPTURE(head_dim, window, soft_cap, ops::name_of(cache));
+          const Data data = make_data(scene, cache, 20);
+          const auto y = run_every_way<float>(
+              [&](TestGraph& test) { return build(test, scene, data, cache); });
+          const auto expected = reference(scene, data);
+          double worst = 0.0;
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected[i]));
+          }
+          CHECK(worst < 1e-5);
+          for (std::size_t t = 0; t < scene.tokens(); ++t) {
+            Scene alone = scene;
+            alone.positions = {scene.positions[t]};
+            alone.slot_of = {scene.slot_of[t]};
+            Data own = data;
+            const auto first = data.q.begin() + static_cast<std::ptrdiff_t>(t * scene.width());
+            own.q.assign(first, first + static_cast<std::ptrdiff_t>(scene.width()));
+            TestGraph one(quant::Isa::scalar);
+            const Value result = build(one, alone, own, cache);
+            const auto bytes = GraphRun(one, 1, 0).read(result);
+            CHECK(std::memcmp(bytes.data(), &y[t * scene.width()], bytes.size()) == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("positions before the window are never read", "[attention]") {
+  for (const std::size_t head_dim : {24, 64}) {
+    Scene scene;
+    scene.slots = 1;
+    scene.head_dim = head_dim;
+    scene.window = 20;
+    scene.positions = {59, 60, 61, 62};
+    scene.slot_of = {0, 0, 0, 0};
+    for (const DType cache : {DType::f32, DType::f16}) {
+      CAPTURE(head_dim, ops::name_of(cache));
+      Data data = make_data(scene, cache, 21);
+      const auto clean =
+          run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, cache); });
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      std::fill_n(data.k.begin(), 40 * scene.kv_width(), nan);
+      std::fill_n(data.v.begin(), 40 * scene.kv_width(), nan);
+      const auto dirty =
+          run_every_way<float>([&](TestGraph& test) { return build(test, scene, data, cache); });
+      CHECK(dirty == clean);
     }
   }
 }

@@ -1,4 +1,4 @@
-// add, mul, scale, silu, gelu, swiglu against float64, under every division.
+// Elementwise ops against float64, under every division.
 #include <cmath>
 #include <limits>
 
@@ -71,12 +71,20 @@ TEST_CASE("add and mul, with and without broadcast", "[elementwise]") {
   }
 }
 
-TEST_CASE("swiglu is silu(gate) * up", "[elementwise]") {
+TEST_CASE("gated units are an activation of the gate times the other", "[elementwise]") {
   check_binary(
       ops::swiglu, [](double gate, double up) { return gate * sigmoid(gate) * up; }, false);
+  check_binary(
+      ops::geglu, [](double gate, double up) { return gelu_tanh(gate) * up; }, false);
 }
 
-TEST_CASE("silu, gelu and scale", "[elementwise]") {
+TEST_CASE("functions of one value", "[elementwise]") {
+  check_unary(ops::exp, [](double x) { return std::exp(x); });
+  check_unary(ops::relu, [](double x) { return x > 0.0 ? x : 0.0; });
+  check_unary(ops::sigmoid, sigmoid);
+  check_unary(ops::tanh, [](double x) { return std::tanh(x); });
+  check_unary([](ops::Graph& graph, Value x) { return ops::soft_cap(graph, x, 2.5f); },
+              [](double x) { return 2.5 * std::tanh(x / 2.5); });
   check_unary(ops::silu, [](double x) { return x * sigmoid(x); });
   check_unary(ops::gelu, gelu_tanh);
   check_unary([](ops::Graph& graph, Value x) { return ops::scale(graph, x, -0.75f); },
@@ -96,6 +104,43 @@ TEST_CASE("vectors and deeper tensors work row by row", "[elementwise]") {
   CHECK(z == std::vector<float>{10, 200, 30, 400});
 }
 
+TEST_CASE("add and mul repeat y where it is one wide", "[elementwise]") {
+  const ops::Shape x_shape{2, 3, 4, 17};
+  Random random(9);
+  const auto x = random.values(x_shape.elements(), 3.0f);
+  for (const ops::Shape& y_shape :
+       {ops::Shape{17}, ops::Shape{1}, ops::Shape{4, 1}, ops::Shape{4, 17}, ops::Shape{3, 1, 17},
+        ops::Shape{3, 1, 1}, ops::Shape{1, 4, 17}, ops::Shape{2, 1, 4, 1}, ops::Shape{2, 3, 4, 1},
+        ops::Shape{2, 1, 1, 17}, ops::Shape{1, 1, 1, 1}}) {
+    CAPTURE(ops::to_string(y_shape));
+    const auto y = random.values(y_shape.elements(), 3.0f);
+    for (const bool product : {false, true}) {
+      const auto z = run_every_way<float>([&](TestGraph& test) {
+        const Value first = test.input({DType::f32, x_shape}, x);
+        // Strided memory, too: rows of an external value are padded.
+        const Value second = test.external({DType::f32, y_shape}, y);
+        return product ? ops::mul(test.graph, first, second) : ops::add(test.graph, first, second);
+      });
+      std::size_t i = 0;
+      for (std::size_t a = 0; a < 2; ++a) {
+        for (std::size_t b = 0; b < 3; ++b) {
+          for (std::size_t c = 0; c < 4; ++c) {
+            for (std::size_t d = 0; d < 17; ++d, ++i) {
+              const std::size_t at[] = {a, b, c, d};
+              std::size_t j = 0;
+              for (std::size_t k = 0; k < y_shape.rank(); ++k) {
+                const std::size_t where = at[4 - y_shape.rank() + k];
+                j = j * y_shape[k] + (y_shape[k] == 1 ? 0 : where);
+              }
+              CHECK(z[i] == (product ? x[i] * y[j] : x[i] + y[j]));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("no tokens, no work", "[elementwise]") {
   const auto y = run_every_way<float>([](TestGraph& test) {
     return ops::silu(test.graph, test.input<float>({DType::f32, {0, 4}}, {}));
@@ -108,7 +153,11 @@ TEST_CASE("a NaN stays in its element", "[elementwise]") {
   x[21] = std::numeric_limits<float>::quiet_NaN();
   const auto y = run_every_way<float>([&](TestGraph& test) {
     const Value value = test.input({DType::f32, {2, 20}}, x);
-    return ops::swiglu(test.graph, ops::gelu(test.graph, value), ops::silu(test.graph, value));
+    ops::Graph& graph = test.graph;
+    const Value gates = ops::geglu(graph, ops::relu(graph, value), ops::tanh(graph, value));
+    const Value caps = ops::soft_cap(graph, ops::sigmoid(graph, ops::exp(graph, value)), 3.0f);
+    return ops::swiglu(graph, ops::mul(graph, ops::gelu(graph, gates), caps),
+                       ops::silu(graph, value));
   });
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i == 21));
 }
@@ -120,7 +169,10 @@ TEST_CASE("elementwise ops say which operand has which extents", "[elementwise]"
   const Value row = graph.input("row", {DType::f32, {5}});
   const Value ids = graph.input("ids", {DType::i32, {3, 4}});
   check_shape_error([&] { ops::add(graph, x, wide); }, {"add", "y", "[3, 5]", "[3, 4]"});
-  check_shape_error([&] { ops::mul(graph, x, row); }, {"mul", "y", "[5]", "[4]"});
+  check_shape_error([&] { ops::mul(graph, x, row); }, {"mul", "y", "[5]", "[3, 4]"});
+  const Value deep = graph.input("deep", {DType::f32, {1, 3, 4}});
+  check_shape_error([&] { ops::add(graph, x, deep); }, {"add", "y", "[1, 3, 4]", "[3, 4]"});
+  check_shape_error([&] { ops::soft_cap(graph, x, 0.0f); }, {"soft_cap", "0.0", "more than 0"});
   check_shape_error([&] { ops::swiglu(graph, x, row); }, {"swiglu", "y", "[5]", "[3, 4]"});
   check_shape_error([&] { ops::silu(graph, ids); }, {"silu", "x", "i32 [3, 4]", "f32"});
   check_shape_error([&] { ops::scale(graph, ids, 2.0f); }, {"scale", "i32 [3, 4]"});

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "ops/dense.h"
-#include "ops/pack.h"
 #include "support/graph_runner.h"
+#include "support/packed_matrix.h"
 #include "support/random.h"
 #include "support/random_rows.h"
 #include "support/shape_errors.h"
@@ -17,35 +17,6 @@ using ops::Value;
 using quant::MatmulKernel;
 
 namespace {
-
-// A matrix packed for a team of `team` loaders, each shard in memory of its own.
-struct Packed {
-  ops::ShardedMatrix matrix;
-  std::vector<std::vector<std::uint64_t>> memory;
-};
-
-Packed pack(const MatmulKernel& kernel, const std::vector<std::byte>& file, std::size_t rows,
-            std::size_t columns, unsigned team, std::size_t panels_per_align = 1) {
-  Packed packed;
-  packed.matrix.name = "weights";
-  packed.matrix.rows = rows;
-  packed.matrix.columns = columns;
-  packed.matrix.align = kernel.panel_rows * panels_per_align;
-  packed.matrix.kernel = &kernel;
-  packed.matrix.side = side_data(kernel.format);
-  for (unsigned worker = 0; worker < team; ++worker) {
-    const ops::Slice slice = ops::split(rows, packed.matrix.align, {worker, team, 0, 1});
-    const std::size_t bytes = ops::packed_bytes(kernel, slice.size(), columns);
-    auto& words = packed.memory.emplace_back((bytes + 128) / sizeof(std::uint64_t), 0);
-    void* start = words.data();
-    std::size_t space = words.size() * sizeof(std::uint64_t);
-    std::align(64, bytes, start, space);
-    auto* panels = static_cast<std::byte*>(start);
-    ops::pack_rows(kernel, file.data(), slice, columns, panels);
-    packed.matrix.shards.push_back({slice, panels});
-  }
-  return packed;
-}
 
 std::vector<const MatmulKernel*> runnable_kernels() {
   std::vector<const MatmulKernel*> kernels;

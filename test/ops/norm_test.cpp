@@ -1,4 +1,4 @@
-// rms_norm, softmax and quantize: the ops that need whole rows.
+// rms_norm, layer_norm, softmax and quantize: the ops that need whole rows.
 #include <cmath>
 #include <limits>
 
@@ -56,6 +56,51 @@ TEST_CASE("rms_norm of zeros is zeros, and a NaN stays in its row", "[norm]") {
       CHECK(y[i] == 0.0f);
     }
   }
+}
+
+TEST_CASE("layer_norm matches float64, with and without a bias", "[norm]") {
+  for (const std::size_t columns : {1, 15, 16, 17, 64, 257}) {
+    for (const bool with_bias : {false, true}) {
+      CAPTURE(columns, with_bias);
+      Random random(4);
+      auto x = random.values(3 * columns, 3.0f);
+      for (std::size_t j = 0; j < columns; ++j) x[j] += 1000.0f;  // a mean far from 0
+      const auto weight = random.values(columns, 2.0f);
+      const auto bias = random.values(columns, 2.0f);
+      const auto y = run_every_way<float>([&](TestGraph& test) {
+        const Value in = test.input({DType::f32, {3, columns}}, x);
+        const Value scales = test.external({DType::f32, {columns}}, weight);
+        const Value shifts = test.external({DType::f32, {columns}}, bias);
+        return ops::layer_norm(test.graph, in, scales,
+                               with_bias ? std::optional(shifts) : std::nullopt, 1e-5f);
+      });
+      for (std::size_t i = 0; i < 3; ++i) {
+        const auto* const row = &x[i * columns];
+        const auto n = static_cast<double>(columns);
+        double mean = 0.0, variance = 0.0;
+        for (std::size_t j = 0; j < columns; ++j) mean += row[j] / n;
+        for (std::size_t j = 0; j < columns; ++j) variance += std::pow(row[j] - mean, 2.0) / n;
+        for (std::size_t j = 0; j < columns; ++j) {
+          const double expected = (row[j] - mean) / std::sqrt(variance + 1e-5) * weight[j] +
+                                  (with_bias ? static_cast<double>(bias[j]) : 0.0);
+          // The mean is rounded to f32: 3e-5 near 1000, over a deviation of 1.7.
+          const double slack = columns == 1 ? 0.05 : i == 0 ? 2e-4 : 5e-6;
+          CHECK(std::abs(y[i * columns + j] - expected) <= slack);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("layer_norm says which operand has which extents", "[norm]") {
+  ops::Graph graph(quant::Isa::scalar);
+  const Value x = graph.input("x", {DType::f32, {2, 4}});
+  const Value four = graph.input("four", {DType::f32, {4}});
+  const Value five = graph.input("five", {DType::f32, {5}});
+  check_shape_error([&] { ops::layer_norm(graph, x, five, std::nullopt, 1e-5f); },
+                    {"layer_norm", "weight", "[5]", "[4]"});
+  check_shape_error([&] { ops::layer_norm(graph, x, four, five, 1e-5f); },
+                    {"layer_norm", "bias", "[5]", "[4]"});
 }
 
 TEST_CASE("softmax matches float64 and sums to one", "[norm]") {

@@ -43,6 +43,56 @@ TEST_CASE("angles are cosines, then sines, rounded once", "[rope]") {
   }
 }
 
+TEST_CASE("YaRN keeps fast pairs, compresses slow ones and mixes those between", "[rope]") {
+  ops::RopeParams params{.head_dim = 64, .rotary_dims = 64, .position_scale = 1.0 / 16.0};
+  params.yarn = {.original_context = 4096, .magnitude = ops::yarn_magnitude(1.0 / 16.0)};
+  CHECK(params.yarn.magnitude == Approx(0.1 * std::log(16.0) + 1.0));
+  const auto y = run_every_way<float>([&](TestGraph& test) {
+    return ops::rope_angles(test.graph, test.input({DType::i32, {5}}, kPositions), params);
+  });
+  // Formulas (17) to (25) of the paper, with its numbers: dimension d turns
+  // L / (2 pi base^(2d / D)) times.
+  const auto pair_of = [](double turns) {
+    return 64.0 * std::log(4096.0 / (turns * 2.0 * std::acos(-1.0))) / (2.0 * std::log(10000.0));
+  };
+  const double low = std::floor(pair_of(32.0));
+  const double high = std::ceil(pair_of(1.0));
+  REQUIRE(low == 10.0);
+  REQUIRE(high == 23.0);
+  for (std::size_t i = 0; i < kPositions.size(); ++i) {
+    for (std::size_t p = 0; p < 32; ++p) {
+      const double ramp =
+          std::min(1.0, std::max(0.0, (static_cast<double>(p) - low) / (high - low)));
+      const double full = std::pow(10000.0, -2.0 * static_cast<double>(p) / 64.0);
+      const double turn = kPositions[i] * (full / 16.0 * ramp + full * (1.0 - ramp));
+      CHECK(std::abs(y[i * 64 + p] - std::cos(turn) * params.yarn.magnitude) < 2e-7);
+      CHECK(std::abs(y[i * 64 + 32 + p] - std::sin(turn) * params.yarn.magnitude) < 2e-7);
+    }
+  }
+}
+
+TEST_CASE("the factors of Llama 3.1 are those that its files carry", "[rope]") {
+  // rope_freqs.weight of Llama 3.1: base 500000, factor 8, 1 to 4 turns within 8192.
+  const auto factors = ops::llama3_frequency_factors(128, 500000.0, 8.0, 1.0, 4.0, 8192);
+  REQUIRE(factors.size() == 64);
+  for (std::size_t p = 0; p < 64; ++p) {
+    const double wavelength =
+        2.0 * std::acos(-1.0) * std::pow(500000.0, static_cast<double>(p) / 64.0);
+    if (wavelength < 8192.0 / 4.0) {
+      CHECK(factors[p] == 1.0f);
+    } else if (wavelength > 8192.0) {
+      CHECK(factors[p] == 8.0f);
+    } else {
+      const double smooth = (8192.0 / wavelength - 1.0) / (4.0 - 1.0);
+      CHECK(factors[p] == Approx(1.0 / ((1.0 - smooth) / 8.0 + smooth)));
+    }
+  }
+  CHECK(factors[28] == 1.0f);
+  CHECK(factors[29] > 1.0f);
+  CHECK(factors[34] < 8.0f);
+  CHECK(factors[35] == 8.0f);
+}
+
 TEST_CASE("rope rotates pairs inside each head", "[rope]") {
   struct Case {
     std::size_t heads, head_dim, rotary_dims;

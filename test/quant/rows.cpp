@@ -127,11 +127,36 @@ std::vector<NamedProbe> maps() {
   };
   return {
       unary("exp", &RowKernels::exp),
+      unary("relu", &RowKernels::relu),
+      unary("sigmoid", &RowKernels::sigmoid),
+      unary("tanh", &RowKernels::tanh),
       unary("silu", &RowKernels::silu),
       unary("gelu", &RowKernels::gelu),
       binary("add", &RowKernels::add),
       binary("mul", &RowKernels::mul),
       binary("swiglu", &RowKernels::swiglu),
+      binary("geglu", &RowKernels::geglu),
+      {"shift and soft_cap",
+       [](const RowKernels& k, std::size_t n, Kind kind) {
+         auto x = make_row(n, kind, 25);
+         k.shift(0.7f, x.data(), x.data(), n);
+         k.soft_cap(5.0f, x.data(), x.data(), n);
+         return x;
+       }},
+      {"layer_norm",
+       [](const RowKernels& k, std::size_t n, Kind kind) {
+         std::vector<float> y(n);
+         k.layer_norm(make_row(n, kind, 26).data(), make_row(n, Kind::gaussian, 27).data(),
+                      n % 2 == 0 ? nullptr : make_row(n, Kind::gaussian, 28).data(), 1e-5f,
+                      y.data(), n);
+         return y;
+       }},
+      {"hadamard",
+       [](const RowKernels& k, std::size_t n, Kind kind) {
+         auto x = make_row(std::bit_floor(n), kind, 29);
+         k.hadamard(0.25f, x.data(), x.size());
+         return x;
+       }},
       {"scale",
        [](const RowKernels& k, std::size_t n, Kind kind) {
          auto x = make_row(n, kind, 11);
@@ -320,6 +345,28 @@ TEST_CASE("rows: exp is within 2 ulp, and exact at the edges") {
     quant::row_kernels(isa).exp(edge.data(), got.data(), edge.size());
     const std::vector<float> expected = {1, 1, kInf, 0, kNan, kInf, kInf, kInf, 0, 0};
     CHECK(same_row(got, expected));
+  }
+}
+
+TEST_CASE("rows: tanh is within 4 ulp, and exact at the edges") {
+  const Isa best = quant::choose_isa(quant::built_isas() & quant::detect_isas(), "");
+  std::vector<float> x;
+  for (std::uint32_t bits = 0; bits <= std::bit_cast<std::uint32_t>(12.0f); bits += 1009) {
+    x.push_back(std::bit_cast<float>(bits));
+    x.push_back(-std::bit_cast<float>(bits));
+  }
+  std::vector<float> y(x.size());
+  quant::row_kernels(best).tanh(x.data(), y.data(), x.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    worst = std::max(worst, ulps(y[i], std::tanh(double{x[i]})));
+  CHECK(worst < 4.0);
+  CHECK(x.size() > 1000000);
+  const std::vector<float> edge = {0.0f, kInf, -kInf, kNan, 3e38f, -1e30f};
+  std::vector<float> got(edge.size());
+  for (const Isa isa : {Isa::scalar, best}) {
+    quant::row_kernels(isa).tanh(edge.data(), got.data(), edge.size());
+    CHECK(same_row(got, {0, 1, -1, kNan, 1, -1}));
   }
 }
 

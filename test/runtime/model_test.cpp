@@ -108,8 +108,14 @@ TEST_CASE("model: metadata that would change the arithmetic is understood or ref
   Refusals refusals(Format::f32);
   refusals.expect([](LooseFile& file) { file.set_string("general.architecture", "mamba"); },
                   {"mamba", "llama"});
-  refusals.expect([](LooseFile& file) { file.set_string("llama.rope.scaling.type", "yarn"); },
-                  {"yarn", "llama.rope.scaling.type"});
+  refusals.expect([](LooseFile& file) { file.set_string("llama.rope.scaling.type", "longrope"); },
+                  {"longrope", "llama.rope.scaling.type", "yarn"});
+  refusals.expect(
+      [](LooseFile& file) {
+        file.set_string("llama.rope.scaling.type", "yarn");
+        file.set_f32("llama.rope.scaling.yarn_log_multiplier", 0.1);
+      },
+      {"llama.rope.scaling.yarn_log_multiplier"});
   refusals.expect([](LooseFile& file) { file.set_u32("llama.expert_count", 8); },
                   {"llama.expert_count"});
   refusals.expect([](LooseFile& file) { file.set_u32("llama.attention.head_count_kv", 3); },
@@ -126,7 +132,7 @@ TEST_CASE("model: metadata that would change the arithmetic is understood or ref
                   {"llama.embedding_length"});
 }
 
-TEST_CASE("model: linear RoPE scaling changes the result, none given means none") {
+TEST_CASE("model: RoPE scaling changes the result, none given means none") {
   TempDir folder;
   const auto good = folder.path() / "good.gguf";
   const auto scaled = folder.path() / "scaled.gguf";
@@ -143,6 +149,18 @@ TEST_CASE("model: linear RoPE scaling changes the result, none given means none"
     return hash_logits(feed(session, tokens, 4, true));
   };
   REQUIRE(run(good) != run(scaled));
+  const std::uint64_t linear = run(scaled);
+  file.set_string("llama.rope.scaling.type", "yarn");
+  file.set_u32("llama.rope.scaling.original_context_length", 16);
+  file.write(scaled);
+  const std::uint64_t yarn = run(scaled);
+  REQUIRE(yarn != linear);
+  REQUIRE(yarn != run(good));
+  file.set_f32("llama.rope.scaling.yarn_attn_factor", 1.5);
+  file.write(scaled);
+  REQUIRE(run(scaled) != yarn);
+  // A factor of 1 is no scaling, whatever its name.
+  file.set_f32("llama.rope.scaling.yarn_attn_factor", 1.0);
   file.set_f32("llama.rope.scaling.factor", 1.0);
   file.write(scaled);
   REQUIRE(run(good) == run(scaled));
