@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/openmp_runtime.h"
+#include "topology/thread_time.h"
 
 namespace lockstep {
 namespace {
@@ -96,9 +97,31 @@ Engine Engine::create(const EngineOptions& options) {
   if (!placement.note.empty() && options.pin) impl.warnings.push_back(placement.note);
   impl.executor = std::make_unique<Executor>(std::move(placement));
   impl.runtime_name = openmp_runtime_name();
+  impl.wait_policy = openmp_wait_policy();
+  impl.time_before = impl.worker_time();
   check_team(impl);
   return engine;
 }
+
+// Of the workers since their threads began.
+WorkerTime Engine::Impl::worker_time() const {
+  std::vector<topology::ThreadTime> times(executor->workers());
+  executor->team([&](const ops::Lane& lane) noexcept {
+    if (const auto time = topology::this_thread_time()) times[lane.worker] = *time;
+  });
+  WorkerTime sum;
+  for (const topology::ThreadTime& time : times) {
+    sum.running += time.running;
+    sum.starved += time.queued;
+  }
+  return sum;
+}
+
+WorkerTime Engine::worker_time() const {
+  const WorkerTime now = impl_->worker_time();
+  return {now.running - impl_->time_before.running, now.starved - impl_->time_before.starved};
+}
+std::string_view Engine::wait_policy() const noexcept { return impl_->wait_policy; }
 
 unsigned Engine::threads() const noexcept { return impl_->executor->workers(); }
 unsigned Engine::requested_threads() const noexcept { return impl_->requested; }

@@ -20,8 +20,12 @@ struct Engine::Impl {
   quant::Isa isa = quant::Isa::scalar;
   unsigned requested = 1;
   std::string runtime_name;
+  std::string wait_policy;
+  WorkerTime time_before;  // of the workers when the engine was made
   std::vector<std::string> warnings;
   std::unique_ptr<Executor> executor;
+
+  WorkerTime worker_time() const;
 };
 
 }  // namespace lockstep

@@ -79,40 +79,62 @@ void Executor::barrier() noexcept {
 #pragma omp barrier
 }
 
-RunResult Executor::run(const Plan& plan, const std::atomic<bool>* cancel,
-                        RunTimes* times) noexcept {
-  const std::vector<Stage>& stages = plan.stages();
-  RunResult result;
+void Executor::begin_run() noexcept {
   for (ChunkCounter& counter : chunks_[0]) counter.taken.store(0, std::memory_order_relaxed);
   // Holds the stage after which all leave. A plain flag would not do: a fast worker 0 could raise
   // it for the next stage while a slow worker has not yet looked at it for this one, and leave
   // alone.
   stop_after_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_relaxed);
-#pragma omp parallel num_threads(static_cast <int>(plan.workers()))
+}
+
+// One run. Behind the barrier of the last stage neither the plan nor the times are touched but for
+// the moment of leaving: worker 0 may be at the next run already, and the plan may be gone.
+RunResult Executor::run_stages(const Job& job, const ops::Lane& lane,
+                               const std::atomic<bool>* cancel) noexcept {
+  const std::vector<Stage>& stages = job.plan->stages();
+  const std::size_t count = stages.size();
+  RunTimes* const times = job.times;
+  for (std::size_t stage = 0; stage < count; ++stage) {
+    // The counters of the next stage were last used in the one before this, which all have left.
+    chunks_[(stage + 1) % 2][lane.worker].taken.store(0, std::memory_order_relaxed);
+    StageTimes* const timed = times ? &times->stage(lane.worker, stage) : nullptr;
+    if (timed) timed->begin = omp_get_wtime();
+    job.plan->run_stage(stages[stage], lane, chunks_[stage % 2],
+                        times ? times->node_seconds(lane.worker) : nullptr);
+    if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
+      stop_after_.store(stage, std::memory_order_relaxed);
+    }
+    if (timed) timed->done = omp_get_wtime();
+#pragma omp barrier
+    if (timed) timed->left = omp_get_wtime();
+    if (stop_after_.load(std::memory_order_relaxed) <= stage) return {true, stage + 1};
+  }
+  return {false, count};
+}
+
+RunResult Executor::run_jobs(Job first, const std::atomic<bool>* cancel, NextJob next,
+                             void* context) noexcept {
+  begin_run();
+#pragma omp parallel num_threads(static_cast <int>(first.plan->workers()))
   {
     const ops::Lane lane = enter();
-    std::uint64_t stage = 0;
-    for (; stage < stages.size(); ++stage) {
-      // The counters of the next stage were last used in the one before this, which all have left.
-      chunks_[(stage + 1) % 2][lane.worker].taken.store(0, std::memory_order_relaxed);
-      StageTimes* const timed = times ? &times->stage(lane.worker, stage) : nullptr;
-      if (timed) timed->begin = omp_get_wtime();
-      plan.run_stage(stages[stage], lane, chunks_[stage % 2],
-                     times ? times->node_seconds(lane.worker) : nullptr);
-      if (lane.worker == 0 && cancel && cancel->load(std::memory_order_relaxed)) {
-        stop_after_.store(stage, std::memory_order_relaxed);
+    Job job = first;
+    while (job.plan != nullptr) {
+      const RunResult result = run_stages(job, lane, cancel);
+      if (lane.worker == 0) result_ = result;
+      if (result.cancelled || next == nullptr) break;
+      if (job.times != nullptr) {
+#pragma omp barrier  // all moments of leaving are written down
       }
-      if (timed) timed->done = omp_get_wtime();
+      if (lane.worker == 0) {
+        job_ = next(context, result_);
+        begin_run();  // nobody looks at these before the barrier
+      }
 #pragma omp barrier
-      if (timed) timed->left = omp_get_wtime();
-      if (stop_after_.load(std::memory_order_relaxed) <= stage) break;
-    }
-    if (lane.worker == 0) {
-      result.cancelled = stage < stages.size();
-      result.barriers = result.cancelled ? stage + 1 : stage;
+      job = job_;  // changes after the next run, which has a barrier at least
     }
   }
-  return result;
+  return result_;
 }
 
 }  // namespace lockstep

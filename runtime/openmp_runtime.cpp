@@ -5,6 +5,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <string_view>
 
 namespace lockstep {
@@ -36,6 +38,26 @@ std::string openmp_runtime_name() {
     name += (name.empty() ? "" : "+") + runtime;
   }
   return (name.empty() ? "built in" : name) + " (OpenMP " + std::to_string(_OPENMP) + ")";
+}
+
+std::string openmp_wait_policy() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  const auto lower = [](std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+  };
+  const std::string policy = lower(variable("OMP_WAIT_POLICY"));
+  const std::vector<std::string> runtimes = loaded_openmp_runtimes();
+  const bool gnu = !runtimes.empty() && runtimes.front() == "libgomp";
+  const std::string own = lower(variable(gnu ? "GOMP_SPINCOUNT" : "KMP_BLOCKTIME"));
+  if (own == "infinite" || own == "infinity") return "spins";
+  if (!own.empty()) return "spins " + own + (gnu ? " rounds" : " ms") + ", then sleeps";
+  if (policy == "active") return "spins";
+  if (policy == "passive") return "sleeps";
+  return gnu ? "spins 300000 rounds, then sleeps" : "spins 200 ms, then sleeps";
 }
 
 }  // namespace lockstep

@@ -13,4 +13,8 @@ std::vector<std::string> loaded_openmp_runtimes();
 // "libgomp (OpenMP 201511)"; several are joined by "+"; "built in" if it was linked statically.
 std::string openmp_runtime_name();
 
+// How threads of this runtime wait for each other, by its default and what OMP_WAIT_POLICY and its
+// own variable (GOMP_SPINCOUNT, KMP_BLOCKTIME) say: "spins 200 ms, then sleeps".
+std::string openmp_wait_policy();
+
 }  // namespace lockstep

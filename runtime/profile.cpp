@@ -13,6 +13,10 @@ double RunTimes::waited() const noexcept {
   return seconds / static_cast<double>(workers_.size());
 }
 
+void RunTimes::clear_nodes() noexcept {
+  for (Worker& worker : workers_) std::ranges::fill(worker.node_seconds, 0.0);
+}
+
 std::size_t Profile::add_plan(const Plan& plan, std::size_t tokens, std::size_t logits) {
   // The plan of a shape may have been dropped and made again: it is the same one.
   const auto known = std::ranges::find_if(plans_, [&](const PlanProfile& other) {
@@ -61,11 +65,10 @@ void Profile::add_run(std::size_t plan, RunTimes& times) {
   }
   for (std::size_t node = 0; node < profile.nodes.size(); ++node) {
     for (std::size_t worker = 0; worker < times.workers(); ++worker) {
-      double& seconds = times.node_seconds(worker)[node];
-      profile.nodes[node].seconds += seconds;
-      seconds = 0;
+      profile.nodes[node].seconds += times.node_seconds(worker)[node];
     }
   }
+  times.clear_nodes();
 }
 
 }  // namespace lockstep

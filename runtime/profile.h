@@ -40,6 +40,7 @@ class RunTimes {
     std::vector<double>& seconds = workers_[worker].node_seconds;
     return seconds.empty() ? nullptr : seconds.data();
   }
+  void clear_nodes() noexcept;
   // Time at the barriers of the last run, mean over the workers.
   double waited() const noexcept;
 

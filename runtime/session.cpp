@@ -2,8 +2,10 @@
 // share.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "lockstep/lockstep.h"
 #include "runtime/engine.h"
@@ -47,6 +49,8 @@ struct PlannedStep {
   std::optional<RunTimes> times;  // if the barriers or all is to be timed
   std::size_t profile_entry = 0;
   std::uint64_t last_use = 0;
+
+  Job job() { return {&plan, times ? &*times : nullptr}; }
 };
 
 // Matrices that share an input share its sums.
@@ -86,6 +90,10 @@ struct Session::Impl {
     for (const std::string& name : options.unfused) check_fusion_name(name);
     return options;
   }
+
+  // Before and after a run of the step for this batch. finish() throws if it was cancelled.
+  PlannedStep& begin(std::span<const BatchEntry> batch);
+  void finish(PlannedStep& step, std::span<const BatchEntry> batch, const RunResult& result);
 
   void check(std::span<const BatchEntry> batch);
   PlannedStep& step_for(StepShape shape);
@@ -219,37 +227,70 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-void Session::evaluate(std::span<const BatchEntry> batch) {
-  Impl& impl = *impl_;
-  impl.check(batch);
+PlannedStep& Session::Impl::begin(std::span<const BatchEntry> batch) {
+  check(batch);
   const auto wanted = static_cast<std::size_t>(std::count_if(
       batch.begin(), batch.end(), [](const BatchEntry& entry) { return entry.logits; }));
-  impl.logit_count = 0;
-  PlannedStep* step = nullptr;
+  logit_count = 0;
   try {
-    step = &impl.step_for({batch.size(), wanted});
+    PlannedStep& step = step_for({batch.size(), wanted});
+    fill_inputs(step, batch);
+    return step;
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::no_resource,
                 "no memory for the activations of " + std::to_string(batch.size()) + " tokens");
   }
-  impl.fill_inputs(*step, batch);
-  RunTimes* const times = step->times ? &*step->times : nullptr;
-  const RunResult result =
-      impl.model.engine().impl().executor->run(step->plan, &impl.cancel, times);
-  impl.stats = {result.barriers, step->plan.weight_bytes(), 0};
-  if (result.cancelled) throw Error(ErrorCode::interrupted, "cancelled");
-  if (times) impl.stats.barrier_seconds = times->waited();
-  if (impl.profile) impl.profile->add_run(step->profile_entry, *times);
+}
+
+void Session::Impl::finish(PlannedStep& step, std::span<const BatchEntry> batch,
+                           const RunResult& result) {
+  stats = {result.barriers, step.plan.weight_bytes(), 0};
+  if (result.cancelled) {
+    if (step.times) step.times->clear_nodes();
+    throw Error(ErrorCode::interrupted, "cancelled");
+  }
+  if (step.times) stats.barrier_seconds = step.times->waited();
+  if (profile) profile->add_run(step.profile_entry, *step.times);
   for (const BatchEntry& entry : batch) {
-    impl.cache.set_length(static_cast<std::size_t>(entry.slot),
-                          static_cast<std::size_t>(entry.position) + 1);
+    cache.set_length(static_cast<std::size_t>(entry.slot),
+                     static_cast<std::size_t>(entry.position) + 1);
   }
-  impl.add_squares(*step);
-  impl.logit_count = wanted;
-  if (wanted > 0) {
-    const ops::Tensor& logits = step->plan.tensor(step->logits);
-    impl.logits = {logits.row<const float>(0), wanted * impl.model.info().vocabulary};
+  add_squares(step);
+  const ops::Tensor& rows = step.plan.tensor(step.logits);
+  logit_count = step.graph.type(step.inputs.logit_rows).shape.elements();
+  if (logit_count > 0) {
+    logits = {rows.row<const float>(0), logit_count * model.info().vocabulary};
   }
+}
+
+void Session::evaluate(std::span<const BatchEntry> batch) {
+  PlannedStep& step = impl_->begin(batch);
+  Executor& executor = *impl_->model.engine().impl().executor;
+  const Job job = step.job();
+  impl_->finish(step, batch, executor.run(*job.plan, &impl_->cancel, job.times));
+}
+
+void Session::evaluate_each(const NextBatch& next) {
+  std::span<const BatchEntry> batch = next();
+  if (batch.empty()) return;
+  PlannedStep* step = &impl_->begin(batch);
+  std::exception_ptr failure;  // nothing may leave the region by itself
+  Executor& executor = *impl_->model.engine().impl().executor;
+  const RunResult last =
+      executor.run_each(step->job(), &impl_->cancel, [&](const RunResult& result) noexcept -> Job {
+        try {
+          impl_->finish(*std::exchange(step, nullptr), batch, result);
+          batch = next();
+          if (batch.empty()) return {};
+          step = &impl_->begin(batch);
+          return step->job();
+        } catch (...) {
+          failure = std::current_exception();
+          return {};
+        }
+      });
+  if (failure) std::rethrow_exception(failure);
+  if (step != nullptr) impl_->finish(*step, batch, last);  // cancelled
 }
 
 const Plan& Session::plan(std::size_t tokens, std::size_t logits) {

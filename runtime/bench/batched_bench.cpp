@@ -52,12 +52,12 @@ double BatchedResult::share_of_roof() const {
 }
 
 BatchedResult BatchedBench::run(const BatchedTest& test, std::size_t repetitions,
-                                const std::atomic<bool>& cancel) {
-  SessionOptions options;
+                                const std::atomic<bool>& cancel,
+                                const std::function<void(const Session&)>& look) {
+  SessionOptions options = options_;
   options.context = test.prompt + test.generate;
   options.slots = test.sequences;
   options.max_batch = std::max(test.batch, test.sequences);
-  options.kv_type = kv_type_;
   Session session(model_, options);
   const TokenWork work = TokenWork::of(model_.info());
   const Engine& engine = model_.engine();
@@ -90,6 +90,7 @@ BatchedResult BatchedBench::run(const BatchedTest& test, std::size_t repetitions
     result.stream_bytes_per_s.add(stream);
     result.peak_macs_per_s.add(peak);
   }
+  look(session);
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "lockstep/lockstep.h"
 #include "runtime/bench/roofs.h"
@@ -36,16 +37,19 @@ struct BatchedResult {
 
 class BatchedBench {
  public:
-  BatchedBench(const Model& model, KvType kv_type)
-      : model_(model), kv_type_(kv_type), stream_(model.engine()) {}
+  // Of the options, what depends on the test is set by run().
+  BatchedBench(const Model& model, const SessionOptions& options)
+      : model_(model), options_(options), stream_(model.engine()) {}
 
   // Runs the test `repetitions` times after a warm-up. `cancel` ends it with Error(interrupted).
+  // `look` is shown the session when all is done.
   BatchedResult run(const BatchedTest& test, std::size_t repetitions,
-                    const std::atomic<bool>& cancel);
+                    const std::atomic<bool>& cancel,
+                    const std::function<void(const Session&)>& look);
 
  private:
   const Model& model_;
-  KvType kv_type_;
+  SessionOptions options_;
   StreamRoof stream_;
 };
 

@@ -52,22 +52,24 @@ void evaluate_tokens(Session& session, std::size_t begin, std::size_t count, std
   const ModelInfo& model = session.model().info();
   const TokenWork work = TokenWork::of(model);
   std::vector<BatchEntry> batch;
-  for (std::size_t at = begin; at < begin + count; at += chunk) {
-    batch.clear();
-    const std::size_t end = std::min(begin + count, at + chunk);
-    for (std::size_t i = at; i < end; ++i) {
-      const bool wanted = chunk == 1 || i + 1 == begin + count;
-      batch.push_back({token_at(i, model.vocabulary), static_cast<std::int32_t>(i), 0, wanted});
-    }
-    session.evaluate(batch);
-    if (result == nullptr) continue;
-    const bool with_output = batch.back().logits;
+  const auto note = [&] {
     result->weight_bytes += session.stats().weight_bytes;
     result->macs +=
-        work.layers * static_cast<double>(batch.size()) + (with_output ? work.output : 0.0);
+        work.layers * static_cast<double>(batch.size()) + (batch.back().logits ? work.output : 0.0);
     result->barriers = session.stats().barriers;
     result->barrier_seconds += session.stats().barrier_seconds;
-  }
+  };
+  std::size_t at = begin;
+  session.evaluate_each([&]() -> std::span<const BatchEntry> {
+    if (result != nullptr && !batch.empty()) note();
+    batch.clear();
+    const std::size_t end = std::min(begin + count, at + chunk);
+    for (; at < end; ++at) {
+      const bool wanted = chunk == 1 || at + 1 == begin + count;
+      batch.push_back({token_at(at, model.vocabulary), static_cast<std::int32_t>(at), 0, wanted});
+    }
+    return batch;
+  });
 }
 
 ModelBench::ModelBench(const Model& model, const SessionOptions& options)

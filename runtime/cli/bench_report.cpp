@@ -52,6 +52,7 @@ ordered_json common_fields(const BenchedModel& model) {
           {"type_v", model.kv_type},
           {"isa", engine.isa()},
           {"openmp", engine.openmp_runtime()},
+          {"wait_policy", engine.wait_policy()},
           {"kernels", fmt::format("{}", fmt::join(info.kernels, " "))}};
 }
 

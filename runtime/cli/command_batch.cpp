@@ -13,6 +13,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/machine_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
@@ -135,6 +136,8 @@ JobContext job_context(const Model& model, const Session& session, double load_s
   context.seconds = seconds;
   context.threads = engine.threads();
   context.openmp_runtime = engine.openmp_runtime();
+  context.wait_policy = engine.wait_policy();
+  context.worker_time = engine.worker_time();
   context.isa = engine.isa();
   context.kernels = info.kernels;
   context.warnings = engine.warnings();
@@ -180,6 +183,7 @@ int Batch::run() const {
   const JobContext context = job_context(loaded, state, load_seconds, progress.seconds());
   profile.report(state);
   show_note(summary_text(stats, context));
+  note_starvation(team);
   if (summary_file) {
     summary_file->write(summary_json(stats, context));
     summary_file->close();

@@ -12,6 +12,7 @@
 #include "runtime/cli/bench_report.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/machine_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/stop_signals.h"
 
@@ -133,7 +134,11 @@ void Bench::run_tests(const BenchedModel& model, BenchWriter& writer) const {
 }
 
 void Bench::run_batched(const BenchedModel& model, BenchWriter& writer) const {
-  bench::BatchedBench runner(*model.model, kv_type_named(kv_type));
+  SessionOptions options;
+  options.kv_type = kv_type_named(kv_type);
+  plan.apply(options);
+  profile.apply(options);
+  bench::BatchedBench runner(*model.model, options);
   std::atomic<bool> cancel{false};
   const StopSignals signals(cancel);
   for (const std::size_t prompt : batched_prompts) {
@@ -142,8 +147,10 @@ void Bench::run_batched(const BenchedModel& model, BenchWriter& writer) const {
         show_status(fmt::format("{} sequences, {} + {} tokens", count, prompt, generate));
         const bench::BatchedResult result = runner.run(
             {.prompt = prompt, .generate = generate, .sequences = count, .batch = batches.front()},
-            repetitions, signals.stop());
-        clear_status();
+            repetitions, signals.stop(), [&](const Session& session) {
+              clear_status();
+              profile.report(session);
+            });
         print(writer.row(batched_row(model, result)));
       }
     }
@@ -154,7 +161,13 @@ int Bench::run() {
   if (models.empty()) models.push_back(model_path("").string());
   if (!batched) static_cast<void>(tests());  // refuses before anything is loaded
   if (batched && batches.size() > 1) throw Error(ErrorCode::usage, "--batched takes one -b");
-  if (batched && profile.wanted()) throw Error(ErrorCode::usage, "--batched has no --profile");
+  const std::size_t cells = batched_prompts.size() * batched_generations.size() * sequences.size();
+  if (batched && cells > 1 && !profile.trace.empty()) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--profile-trace holds one timeline, --batched would make {}: give one "
+                            "-npp, -ntg and -npl",
+                            cells));
+  }
   plan.check();
   profile.check();
   BenchWriter writer(bench_format_named(format), batched);
@@ -169,6 +182,7 @@ int Bench::run() {
       } else {
         run_tests(benched, writer);
       }
+      note_starvation(engine);
     }
   }
   print(writer.end());

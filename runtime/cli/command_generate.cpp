@@ -10,6 +10,7 @@
 #include "runtime/batch/prompt.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/machine_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/fingerprint.h"
 #include "runtime/sampler.h"
@@ -94,20 +95,24 @@ int Generate::run() const {
   const std::size_t room = options.context - tokens.size();
   const std::size_t limit = sampling.max_tokens == 0 ? room : std::min(room, sampling.max_tokens);
   prefill(state, tokens);
-  for (std::size_t n = 0; n < limit; ++n) {
+  // What follows the logits of the step before: the next token, or nothing when all is said.
+  std::size_t n = 0;
+  BatchEntry next;
+  state.evaluate_each([&]() -> std::span<const BatchEntry> {
     const std::span<const float> logits = state.logits(0);
     hash.add(logits);
     const std::optional<TokenId> token = sampler.sample(logits);
     if (!token) throw Error(ErrorCode::bad_model, "the model gave NaN or infinite logits");
     if (ids) print(fmt::format("{}{}", n == 0 ? "" : ",", *token));
-    if (loaded.tokenizer().ends_generation(*token) && !ignore_end) break;
+    if (loaded.tokenizer().ends_generation(*token) && !ignore_end) return {};
     if (!ids) print(stream.push(loaded.tokenizer().piece(*token)));
-    if (n + 1 == limit) break;
-    const BatchEntry next{*token, static_cast<std::int32_t>(state.length(0)), 0, true};
-    state.evaluate({&next, 1});
-  }
+    if (++n == limit) return {};
+    next = {*token, static_cast<std::int32_t>(state.length(0)), 0, true};
+    return {&next, 1};
+  });
   print(ids ? "\n" : stream.flush() + "\n");
   profile.report(state);
+  note_starvation(team);
   if (logits_hash) show_note(fmt::format("logits hash {:016x}", hash.value()));
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "quant/format.h"
 #include "quant/isa.h"
 #include "quant/kernels.h"
+#include "runtime/cli/console.h"
 #include "topology/budget.h"
 #include "topology/machine.h"
 #include "topology/placement.h"
@@ -163,6 +164,7 @@ ordered_json machine_json(const Engine& engine) {
             {"chosen", engine.isa()}}},
           {"kernels", kernels_json(engine.isa())},
           {"openmp_runtime", engine.openmp_runtime()},
+          {"wait_policy", engine.wait_policy()},
           {"huge_pages", huge_pages()},
           {"numa_balancing", numa_balancing()},
           {"warnings", engine.warnings()}};
@@ -199,9 +201,28 @@ std::string machine_text(const Engine& engine) {
     out += row(format, text_of(kernel));
   out += "system\n";
   out += row("OpenMP runtime", text_of(report["openmp_runtime"]));
+  out += row("waiting", text_of(report["wait_policy"]));
   out += row("huge pages", text_of(report["huge_pages"]));
   out += row("NUMA balancing", text_of(report["numa_balancing"]));
   return out;
+}
+
+std::string starvation_text(const Engine& engine, const WorkerTime& time) {
+  // A little queueing is everywhere; a short run tells nothing.
+  if (time.running + time.starved < 0.5 || time.starved_share() < 0.1) return "";
+  const bool more = engine.threads() > engine.budget().threads;
+  return fmt::format(
+      "the workers were ready to run but waited for a processor {:.0f} % of the time: {}",
+      100 * time.starved_share(),
+      more ? fmt::format("{} threads share what {} can use; give fewer --threads", engine.threads(),
+                         engine.budget().threads)
+           : "other processes run on their cores; ask for cores of your own (sbatch --exclusive) "
+             "or give fewer --threads");
+}
+
+void note_starvation(const Engine& engine) {
+  const std::string text = starvation_text(engine, engine.worker_time());
+  if (!text.empty()) show_note(text);
 }
 
 }  // namespace lockstep::cli

@@ -12,4 +12,9 @@ namespace lockstep::cli {
 nlohmann::ordered_json machine_json(const Engine& engine);
 std::string machine_text(const Engine& engine);
 
+// One line that says that the workers did not get their processors in this time, and what to do;
+// "" if they did. note_starvation() shows it on stderr for the time since the engine was made.
+std::string starvation_text(const Engine& engine, const WorkerTime& time);
+void note_starvation(const Engine& engine);
+
 }  // namespace lockstep::cli

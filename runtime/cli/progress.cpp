@@ -63,12 +63,13 @@ std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
   return fmt::format(
       "{} of {} rows ({} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} tok/s; "
       "weights read "
-      "at {} GB/s; {} {}, {}, kernels {}",
+      "at {} GB/s; {} {}, {} that {}, kernels {}",
       stats.rows, stats.total, stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
       short_number(rate(static_cast<double>(stats.prompt_tokens), job.seconds)),
       short_number(rate(static_cast<double>(stats.output_tokens), job.seconds)),
       short_number(gigabytes_per_second(stats)), job.threads,
-      job.threads == 1 ? "thread" : "threads", job.openmp_runtime, joined(job.kernels));
+      job.threads == 1 ? "thread" : "threads", job.openmp_runtime, job.wait_policy,
+      joined(job.kernels));
 }
 
 std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
@@ -91,6 +92,9 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"weight_gigabytes_per_second", gigabytes_per_second(stats)},
       {"threads", job.threads},
       {"openmp_runtime", job.openmp_runtime},
+      {"wait_policy", job.wait_policy},
+      {"worker_seconds_running", job.worker_time.running},
+      {"worker_seconds_starved", job.worker_time.starved},
       {"isa", job.isa},
       {"kernels", job.kernels},
       {"slots", job.slots},

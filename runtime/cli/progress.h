@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/lockstep.h"
 #include "runtime/batch/job.h"
 
 namespace lockstep::cli {
@@ -18,7 +19,8 @@ struct JobContext {
   double load_seconds = 0;
   double seconds = 0;  // reading, computing and writing; without loading
   unsigned threads = 0;
-  std::string openmp_runtime;
+  std::string openmp_runtime, wait_policy;
+  WorkerTime worker_time;
   std::string isa;
   std::vector<std::string> kernels;
   std::vector<std::string> warnings;

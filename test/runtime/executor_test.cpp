@@ -7,10 +7,12 @@
 #include "runtime/executor.h"
 #include "runtime/openmp_runtime.h"
 #include "support/catch.h"
+#include "support/scoped_variable.h"
 #include "topology/binding.h"
 #include "topology/machine.h"
 
 using namespace lockstep;
+using lockstep::test::ScopedVariable;
 
 namespace {
 
@@ -88,6 +90,65 @@ TEST_CASE("executor: a barrier separates stages, whatever the team") {
   }
 }
 
+TEST_CASE("executor: many runs in one region are the runs one by one") {
+  constexpr std::size_t kWidth = 37;
+  for (const unsigned threads : {1u, 2u, 4u, 7u}) {
+    Executor executor(placement(threads));
+    // Plans of different lengths, an odd and an even number of stages.
+    std::vector<std::unique_ptr<ops::Graph>> graphs;
+    std::vector<Plan> plans;
+    std::vector<ops::Value> inputs, outputs;
+    std::vector<std::vector<std::byte>> arenas;
+    for (const int nodes : {1, 2, 7}) {
+      ops::Graph& graph = *graphs.emplace_back(std::make_unique<ops::Graph>(quant::Isa::scalar));
+      inputs.push_back(graph.input("x", {ops::DType::f32, {1, kWidth}}));
+      ops::Value x = inputs.back();
+      for (int i = 0; i < nodes; ++i) x = graph.add(std::make_unique<SumAll>(), {x});
+      graph.mark_output(x);
+      outputs.push_back(x);
+      plans.push_back(Plan::make(graph, {.workers = executor.workers()}));
+      plans.back().bind(arenas.emplace_back(plans.back().arena_bytes() + 64).data());
+    }
+    int runs = 0;
+    std::size_t at = 0;
+    float value = 3.0f;
+    std::uint64_t barriers = 0;
+    const auto fill = [&] {
+      std::fill_n(plans[at].tensor(inputs[at]).row<float>(0), kWidth, value);
+    };
+    fill();
+    const auto next = [&](const RunResult& result) -> Job {
+      barriers += result.barriers;
+      value = plans[at].tensor(outputs[at]).row<float>(0)[kWidth - 1];
+      if (++runs == 300) return {};
+      at = static_cast<std::size_t>(runs) % 3;
+      fill();
+      return {&plans[at]};
+    };
+    const RunResult last = executor.run_each({&plans[0]}, nullptr, next);
+    CHECK(runs == 300);
+    CHECK(last.barriers == 7);
+    CHECK_FALSE(last.cancelled);
+    CHECK(barriers == 100 * (1 + 2 + 7));
+    CHECK(value == 3.0f + 100 * (1 + 2 + 7));
+
+    // Cancelled in the fourth run: nobody is asked for a fifth.
+    std::atomic<bool> cancel{false};
+    runs = 0;
+    at = 0;
+    fill();
+    const RunResult cancelled =
+        executor.run_each({&plans[0]}, &cancel, [&](const RunResult& result) -> Job {
+          if (runs == 2) cancel = true;
+          return next(result);
+        });
+    CHECK(cancelled.cancelled);
+    CHECK(cancelled.barriers == 1);
+    CHECK(runs == 3);
+    CHECK_FALSE(executor.run(plans[1], nullptr).cancelled);
+  }
+}
+
 TEST_CASE("executor: the calling thread gets its affinity back") {
   const std::vector<unsigned> before = topology::affinity_mask();
   {
@@ -103,6 +164,27 @@ TEST_CASE("executor: the calling thread gets its affinity back") {
 }
 
 TEST_CASE("the OpenMP runtime is named, and there is only one") {
+#if defined(LOCKSTEP_EXPECTED_OPENMP)
+  REQUIRE(loaded_openmp_runtimes() == std::vector<std::string>{LOCKSTEP_EXPECTED_OPENMP});
+#endif
   REQUIRE(loaded_openmp_runtimes().size() <= 1);
   REQUIRE(openmp_runtime_name().find("OpenMP 20") != std::string::npos);
+}
+
+TEST_CASE("the wait policy is what the environment says") {
+  struct Case {
+    const char *policy, *gnu, *llvm;
+    std::string expected_gnu, expected_llvm;
+  };
+  const bool gnu = !loaded_openmp_runtimes().empty() && loaded_openmp_runtimes()[0] == "libgomp";
+  for (const Case& c :
+       {Case{"", "", "", "spins 300000 rounds, then sleeps", "spins 200 ms, then sleeps"},
+        Case{"PASSIVE", "", "", "sleeps", "sleeps"}, Case{"active", "", "", "spins", "spins"},
+        Case{"active", "1000", "50", "spins 1000 rounds, then sleeps", "spins 50 ms, then sleeps"},
+        Case{"", "INFINITY", "infinite", "spins", "spins"}}) {
+    const ScopedVariable policy("OMP_WAIT_POLICY", c.policy);
+    const ScopedVariable spins("GOMP_SPINCOUNT", c.gnu);
+    const ScopedVariable time("KMP_BLOCKTIME", c.llvm);
+    CHECK(openmp_wait_policy() == (gnu ? c.expected_gnu : c.expected_llvm));
+  }
 }

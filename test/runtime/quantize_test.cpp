@@ -14,6 +14,7 @@
 #include "runtime/quantize/name_pattern.h"
 #include "support/catch.h"
 #include "support/model_run.h"
+#include "support/quantize_file.h"
 #include "support/random.h"
 #include "support/temp_dir.h"
 #include "support/tiny_model.h"
@@ -26,20 +27,12 @@ using quantize::Request;
 
 namespace {
 
-Request request_for(const char* mix) {
-  Request request;
-  request.mix = quantize::find_mix(mix);
-  return request;
-}
-
 // Plans and writes; returns the bytes of the new file.
 std::string quantized(const std::filesystem::path& from, const Request& request,
                       const Engine& engine, const ImportanceMatrix* importance = nullptr) {
   const TempDir folder;
   const std::filesystem::path to = folder.path() / "new.gguf";
-  const GgufFile file = GgufFile::open(from);
-  const quantize::FilePlan plan = quantize::plan_file(file, request, importance);
-  quantize::write_file(file, plan, request, {importance, "matrix.gguf"}, engine, to, {});
+  quantize_file(from, to, request, engine, importance);
   return TempDir::read(to);
 }
 

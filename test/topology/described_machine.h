@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/scoped_variable.h"
 #include "topology/machine.h"
-#include "topology/scoped_environment.h"
 
 namespace lockstep::test {
 

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,14 @@ struct EngineOptions {
   bool pin = true;  // one worker per core, unless the user bound OpenMP himself
 };
 
+// Seconds, summed over the workers.
+struct WorkerTime {
+  double running = 0;  // on a processor, waiting at barriers included
+  double starved = 0;  // ready to run while something else had the processor
+
+  double starved_share() const noexcept { return starved > 0 ? starved / (running + starved) : 0; }
+};
+
 // A team of workers. Copies share it. Calls on one Engine must come from one thread at a time.
 class Engine {
  public:
@@ -53,6 +62,10 @@ class Engine {
   unsigned requested_threads() const noexcept;  // what was asked for
   std::string_view isa() const noexcept;
   std::string_view openmp_runtime() const noexcept;
+  // How this runtime waits at barriers, as the environment told it: "spins 200 ms, then sleeps".
+  std::string_view wait_policy() const noexcept;
+  // What the system gave the workers since the engine was made; zeros where it does not tell.
+  WorkerTime worker_time() const;
   const topology::Machine& machine() const noexcept;
   const topology::ThreadBudget& budget() const noexcept;
   const topology::Placement& placement() const noexcept;
@@ -166,6 +179,12 @@ class Session {
   // slot, starting where the slot ends). Throws Error(usage) and changes nothing if an entry is out
   // of range.
   void evaluate(std::span<const BatchEntry> batch);
+  // The same for batch after batch in one parallel region, so that the team stays awake between
+  // steps: `next` gives each batch, which must live until the call after it, and may read logits()
+  // of the one before; an empty one ends the series. `next` runs on the calling thread and must not
+  // use this engine otherwise. What it throws, and what evaluate() would throw, ends the series.
+  using NextBatch = std::function<std::span<const BatchEntry>()>;
+  void evaluate_each(const NextBatch& next);
   // Logits of the i-th entry of the last batch that asked for them: f32 [vocabulary].
   std::span<const float> logits(std::size_t i) const;
 
