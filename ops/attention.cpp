@@ -84,7 +84,8 @@ struct Scratch {
 
 bool is_cache(const TensorType& type, const AttentionParams& params) noexcept {
   return (type.dtype == DType::f32 || type.dtype == DType::f16 || type.dtype == DType::q8_0) &&
-         type.shape.rank() == 3 && type.shape[2] == params.kv_heads * params.head_dim;
+         type.shape.rank() == 4 && type.shape[0] == params.kv_heads &&
+         type.shape[3] == params.head_dim;
 }
 
 class Attention final : public Op {
@@ -110,8 +111,8 @@ class Attention final : public Op {
                 {DType::f32, {q.shape.rows(), params_.heads * params_.head_dim}});
     if (!is_cache(keys, params_)) {
       shape_error("attention", "k_cache", keys,
-                  "f32, f16 or q8_0 [slots, context, " +
-                      std::to_string(params_.kv_heads * params_.head_dim) + "]");
+                  "f32, f16 or q8_0 [" + std::to_string(params_.kv_heads) + ", slots, context, " +
+                      std::to_string(params_.head_dim) + "]");
     }
     if (keys.dtype == DType::q8_0 && params_.head_dim % kCacheBlock != 0) {
       shape_error("attention", "k_cache", keys,
@@ -158,9 +159,9 @@ class Attention final : public Op {
 
  private:
   CacheView view(const Tensor& cache, std::size_t slot, std::size_t kv_head) const noexcept {
-    const TensorType head{cache.type.dtype, {params_.head_dim}};
-    return {cache.row<const std::byte>(slot * cache.type.shape[1]) + kv_head * head.row_bytes(),
-            cache.row_stride, cache.type.dtype};
+    const Shape& shape = cache.type.shape;
+    return {cache.row<const std::byte>((kv_head * shape[1] + slot) * shape[2]), cache.row_stride,
+            cache.type.dtype};
   }
 
   void append(const Io& io, std::size_t token, std::size_t head, Block& block) const noexcept {

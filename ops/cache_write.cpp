@@ -1,6 +1,7 @@
 // New keys or values into their places in a cache, in place: the result is the cache, so that
 // whoever reads the result runs after the write. It follows the producer of x, by features or by
 // tokens, since each element goes to a place of its own.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -31,11 +32,11 @@ class CacheWrite final : public Op {
     const TensorType& cache = inputs[1];
     expect_matrix("cache_write", "x", x, DType::f32);
     const bool known = cache.dtype == DType::f32 || cache.dtype == DType::f16 ||
-                       (cache.dtype == DType::q8_0 && x.shape[1] % kCacheBlock == 0);
-    if (!known || cache.shape.rank() != 3 || cache.shape[2] != x.shape[1]) {
+                       (cache.dtype == DType::q8_0 && cache.shape.columns() % kCacheBlock == 0);
+    if (!known || cache.shape.rank() != 4 || cache.shape[0] * cache.shape[3] != x.shape[1]) {
       shape_error("cache_write", "cache", cache,
-                  "f32, f16 or (in whole blocks) q8_0 [slots, context, " +
-                      std::to_string(x.shape[1]) + "]");
+                  "f32, f16 or (in whole blocks) q8_0 [heads, slots, context, head_dim] with " +
+                      std::to_string(x.shape[1]) + " values in all heads");
     }
     expect_type("cache_write", "positions", inputs[2], {DType::i32, {x.shape[0]}});
     expect_type("cache_write", "slots", inputs[3], {DType::i32, {x.shape[0]}});
@@ -56,13 +57,20 @@ class CacheWrite final : public Op {
     const Tensor& x = io.inputs[0];
     const auto* positions = io.inputs[2].row<const std::int32_t>(0);
     const auto* slots = io.inputs[3].row<const std::int32_t>(0);
-    const std::size_t context = io.output.type.shape[1];
+    const Shape& cache = io.output.type.shape;
+    const std::size_t head_dim = cache[3];
     const Region mine = region(io, tokens_, width_);
-    const std::size_t first = mine.columns.begin;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
-      const std::size_t row =
-          static_cast<std::size_t>(slots[i]) * context + static_cast<std::size_t>(positions[i]);
-      store(x.row<const float>(i) + first, io.output, row, first, mine.columns.size());
+      const std::size_t place =
+          static_cast<std::size_t>(slots[i]) * cache[2] + static_cast<std::size_t>(positions[i]);
+      // Head after head; the first and the last may be cut.
+      for (std::size_t at = mine.columns.begin; at < mine.columns.end;) {
+        const std::size_t head = at / head_dim;
+        const std::size_t end = std::min(mine.columns.end, (head + 1) * head_dim);
+        store(x.row<const float>(i) + at, io.output, head * cache[1] * cache[2] + place,
+              at - head * head_dim, end - at);
+        at = end;
+      }
     }
   }
 

@@ -116,7 +116,8 @@ class ExpertMatmul final : public Op {
                        .activation_stride = x.row_stride,
                        .tokens = 1,
                        .y = io.output.row<float>(rows[0]),
-                       .y_stride = io.output.row_stride / sizeof(float)});
+                       .y_stride = io.output.row_stride / sizeof(float),
+                       .node = io.node});
     }
     const std::size_t x_bytes = align_up(x.type.row_bytes());
     const std::size_t y_bytes = align_up(io.output.type.row_bytes());
@@ -130,7 +131,8 @@ class ExpertMatmul final : public Op {
               .activation_stride = x_bytes,
               .tokens = rows.size(),
               .y = reinterpret_cast<float*>(made),
-              .y_stride = y_bytes / sizeof(float)});
+              .y_stride = y_bytes / sizeof(float),
+              .node = io.node});
     const std::size_t first = io.part.begin * sizeof(float);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::memcpy(io.output.row<std::byte>(rows[i]) + first, made + i * y_bytes + first,

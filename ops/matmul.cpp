@@ -62,7 +62,8 @@ class Matmul final : public Op {
               .activation_stride = io.inputs[0].row_stride,
               .tokens = io.output.rows(),
               .y = io.output.row<float>(0),
-              .y_stride = io.output.row_stride / sizeof(float)});
+              .y_stride = io.output.row_stride / sizeof(float),
+              .node = io.node});
   }
 
  private:

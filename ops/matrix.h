@@ -18,6 +18,11 @@ struct ShardedMatrix {
   struct Shard {
     Slice rows;
     const std::byte* panels = nullptr;
+    std::vector<const std::byte*> copies = {};  // by NUMA node, where there is one on each
+
+    const std::byte* panels_for(unsigned node) const noexcept {
+      return node < copies.size() ? copies[node] : panels;
+    }
   };
 
   std::string name;

@@ -51,7 +51,7 @@ void multiply(const ShardedMatrix& matrix, Slice slice, const MultiplyArgs& args
     if (part.empty()) continue;
     // Both edges are multiples of the panel, so whole panels lie before this part of the shard.
     const std::size_t panels = (part.begin - shard.rows.begin) / kernel.panel_rows;
-    kernel.run({.panels = shard.panels + panels * panel_bytes,
+    kernel.run({.panels = shard.panels_for(args.node) + panels * panel_bytes,
                 .rows = part.size(),
                 .k = matrix.columns,
                 .activations = args.activations,

@@ -22,6 +22,7 @@ struct MultiplyArgs {
   std::size_t tokens = 0;
   float* y = nullptr;        // [tokens, matrix.rows]
   std::size_t y_stride = 0;  // values
+  unsigned node = 0;         // of the worker: Io::node
 };
 
 // y[:, part] = (activations W^T)[:, part]; both edges of the part are multiples of the panel.

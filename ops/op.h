@@ -45,6 +45,7 @@ struct Io {
   Partition partition;
   Slice part;                    // of the partition's extent: what to compute
   std::byte* scratch = nullptr;  // this worker's own, 64-byte aligned, scratch_bytes() long
+  unsigned node = 0;             // Lane::node of this worker
 };
 
 class Op {

@@ -112,9 +112,10 @@ Value rope_angles(Graph& graph, Value positions, const RopeParams& params);
 // shape.
 Value rope(Graph& graph, Value x, Value angles, const RopeParams& params);
 
-// Writes row i of x [n, width] to cache[slots[i], positions[i], :]; cache f32, f16 or q8_0 (then
-// width is a multiple of kCacheBlock) [slots, context, width]. The result is the cache: reading it
-// orders after the write.
+// Writes head h of row i of x [n, heads * head_dim] to cache[h, slots[i], positions[i], :]; cache
+// f32, f16 or q8_0 (then head_dim is a multiple of kCacheBlock) [heads, slots, context, head_dim].
+// What a head holds lies together, so that it can lie in the memory of the NUMA node that reads it.
+// The result is the cache: reading it orders after the write.
 inline constexpr std::size_t kCacheBlock = 32;
 Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots);
 
@@ -126,8 +127,8 @@ struct AttentionParams {
   std::size_t window = 0;  // sees its own and the window - 1 positions before; 0: all
   float soft_cap = 0.0f;   // scores become cap * tanh(score / cap); 0: they stay
 };
-// Causal attention of token i over cache[slots[i], 0..positions[i], :]. q [n, heads * head_dim],
-// caches [slots, context, kv_heads * head_dim] -> [n, heads * head_dim]. The cache is read in
+// Causal attention of token i over cache[:, slots[i], 0..positions[i], :]. q [n, heads * head_dim],
+// caches [kv_heads, slots, context, head_dim] -> [n, heads * head_dim]. The cache is read in
 // pieces of kAttentionPiece positions, merged in order, so that the bits depend on nothing but the
 // sequence.
 inline constexpr std::size_t kAttentionPiece = 128;

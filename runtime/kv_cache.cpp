@@ -37,15 +37,30 @@ ops::DType dtype_of(KvType type, const ModelConfig& config) {
   return ops::DType::q8_0;
 }
 
+// The node of the worker that attends to the first query of this head when one token is decoded:
+// queries are split among the workers head after head.
+unsigned reader_node(const topology::Placement& placement, std::size_t head, std::size_t heads) {
+  const auto workers = static_cast<unsigned>(placement.workers.size());
+  for (unsigned worker = 0; worker < workers; ++worker) {
+    // In units of a query per worker and head, which every number of queries is split like.
+    const ops::Slice slice = ops::split(heads * workers, 1, {worker, workers, 0, 1});
+    if (head * workers < slice.end) return placement.workers[worker].os_node;
+  }
+  return placement.workers.empty() ? 0 : placement.workers.back().os_node;
+}
+
 }  // namespace
 
-KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type)
+KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type,
+                 const PagePolicy& pages, const topology::Placement& placement)
     : lengths_(slots, 0) {
-  const ops::TensorType tensor{dtype_of(type, config), {slots, context, config.kv_width()}};
-  const std::size_t bytes = checked_product(checked_product(slots, context), tensor.row_bytes());
+  const ops::TensorType tensor{dtype_of(type, config),
+                               {config.kv_heads, slots, context, config.head_dim}};
+  const std::size_t positions = checked_product(checked_product(config.kv_heads, slots), context);
+  const std::size_t bytes = checked_product(positions, tensor.row_bytes());
   const std::size_t total = checked_product(bytes, checked_product(2, config.layers));
   try {
-    buffer_ = topology::NodeBuffer(total);
+    buffer_ = pages.allocate(total);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::no_resource,
                 "no memory for a key/value cache of " + std::to_string(total >> 20) +
@@ -54,6 +69,12 @@ KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t conte
   std::byte* at = buffer_.data();
   for (std::size_t layer = 0; layer < config.layers; ++layer, at += 2 * bytes) {
     layers_.push_back({ops::make_tensor(tensor, at), ops::make_tensor(tensor, at + bytes)});
+    for (std::size_t head = 0; head < 2 * config.kv_heads; ++head) {
+      const std::size_t size = bytes / config.kv_heads;
+      const unsigned node = reader_node(placement, head % config.kv_heads, config.kv_heads);
+      parts_.push_back({at + head * size, size, node});
+      pages.place(parts_.back().data, size, node);
+    }
   }
 }
 

@@ -20,7 +20,7 @@ struct StepInputs {
   ops::Value logit_rows;  // i32 [m]: which of the n tokens
 };
 
-// One layer's cache, each [slots, context, kv_width].
+// One layer's cache, each [kv_heads, slots, context, head_dim].
 struct LayerCache {
   ops::Tensor keys;
   ops::Tensor values;

@@ -65,8 +65,16 @@ std::vector<std::uint16_t> halves(const std::vector<float>& values) {
   return result;
 }
 
-Value cache_of(TestGraph& test, const Scene& scene, const std::vector<float>& values, DType cache) {
-  const ops::TensorType type{cache, {scene.slots, scene.context, scene.kv_width()}};
+// `given` is [slots, context, kv_heads, head_dim], a cache is head by head.
+Value cache_of(TestGraph& test, const Scene& scene, const std::vector<float>& given, DType cache) {
+  const ops::TensorType type{cache, {scene.kv_heads, scene.slots, scene.context, scene.head_dim}};
+  std::vector<float> values;
+  for (std::size_t h = 0; h < scene.kv_heads; ++h) {
+    for (std::size_t row = 0; row < scene.slots * scene.context; ++row) {
+      const auto* const from = &given[row * scene.kv_width() + h * scene.head_dim];
+      values.insert(values.end(), from, from + scene.head_dim);
+    }
+  }
   if (cache == DType::f16) return test.external(type, halves(values));
   if (cache == DType::q8_0) return test.external(type, blocks(values));
   return test.external(type, values);
@@ -283,21 +291,25 @@ TEST_CASE("positions before the window are never read", "[attention]") {
 
 TEST_CASE("a q8_0 cache wants whole blocks, and cache_write fills them as a file has them",
           "[attention]") {
-  Scene odd;
-  odd.positions = {0};
-  odd.slot_of = {0};
-  odd.kv_heads = 4;  // 4 heads of 24: the row is whole blocks, a head is not
-  const Data data = make_data(odd, DType::q8_0, 18);
-  TestGraph refused(quant::Isa::scalar);
-  check_shape_error([&] { build(refused, odd, data, DType::q8_0); },
-                    {"attention", "k_cache", "heads of 24", "blocks of 32"});
+  // 4 heads of 24: a token's values are whole blocks, those of a head are not.
+  ops::Graph refused(quant::Isa::scalar);
+  const Value q = refused.input("q", {DType::f32, {1, 96}});
+  const Value odd = refused.input("cache", {DType::q8_0, {4, 1, 8, 24}});
+  const Value one = refused.input("one", {DType::i32, {1}});
+  check_shape_error(
+      [&] {
+        ops::attention(refused, q, odd, odd, one, one, {4, 4, 24, 0.2f});
+      },
+      {"attention", "k_cache", "heads of 24", "blocks of 32"});
+  check_shape_error([&] { ops::cache_write(refused, q, odd, one, one); },
+                    {"cache_write", "cache", "[4, 1, 8, 24]", "whole blocks"});
 
   Random random(19);
   const auto x = random.values(2 * 96);
   const std::size_t row = quant::bytes_of(q8_0.format, 96);
   const auto written = run_every_way<std::byte>([&](TestGraph& test) {
     const Value cache =
-        test.external({DType::q8_0, {2, 3, 96}}, std::vector<std::byte>(6 * row, std::byte{7}));
+        test.external({DType::q8_0, {1, 2, 3, 96}}, std::vector<std::byte>(6 * row, std::byte{7}));
     return ops::cache_write(test.graph, test.input({DType::f32, {2, 96}}, x), cache,
                             test.input<std::int32_t>({DType::i32, {2}}, {2, 0}),
                             test.input<std::int32_t>({DType::i32, {2}}, {0, 1}));
@@ -348,11 +360,11 @@ TEST_CASE("cache_write puts each token into its place and leaves the rest", "[at
       return out;
     };
     const auto wide = run_every_way<float>([&](TestGraph& test) {
-      return write(test, test.external({DType::f32, {2, context, width}},
+      return write(test, test.external({DType::f32, {1, 2, context, width}},
                                        std::vector<float>(2 * context * width, 7.0f)));
     });
     const auto half = run_every_way<std::uint16_t>([&](TestGraph& test) {
-      return write(test, test.external({DType::f16, {2, context, width}},
+      return write(test, test.external({DType::f16, {1, 2, context, width}},
                                        std::vector<std::uint16_t>(2 * context * width, 7)));
     });
     for (std::size_t row = 0; row < 2 * context; ++row) {
@@ -372,12 +384,37 @@ TEST_CASE("cache_write puts each token into its place and leaves the rest", "[at
   }
 }
 
+TEST_CASE("cache_write sends every head to its own part", "[attention]") {
+  for (const std::size_t head_dim : {3, 32}) {
+    Random random(22);
+    const std::size_t heads = 5;
+    const auto x = random.values(2 * heads * head_dim);
+    const auto cache = run_every_way<float>([&](TestGraph& test) {
+      const Value in = test.input({DType::f32, {2, heads * head_dim}}, x);
+      const Value empty = test.external({DType::f32, {heads, 2, 4, head_dim}},
+                                        std::vector<float>(heads * 8 * head_dim, 7.0f));
+      return ops::cache_write(test.graph, in, empty,
+                              test.input<std::int32_t>({DType::i32, {2}}, {3, 1}),
+                              test.input<std::int32_t>({DType::i32, {2}}, {1, 0}));
+    });
+    for (std::size_t i = 0; i < cache.size(); ++i) {
+      const std::size_t head = i / head_dim / 8;
+      const std::size_t place = i / head_dim % 8;  // slot * 4 + position
+      const std::size_t column = head * head_dim + i % head_dim;
+      const float expected = place == 7   ? x[column]
+                             : place == 1 ? x[heads * head_dim + column]
+                                          : 7.0f;
+      CHECK(cache[i] == expected);
+    }
+  }
+}
+
 TEST_CASE("what is written to a cache is what attention reads", "[attention]") {
   const ops::AttentionParams params{2, 1, 8, 1.0f};
   Random random(16);
   const auto v = random.values(8);
   const auto y = run_every_way<float>([&](TestGraph& test) {
-    const ops::TensorType cache{DType::f32, {1, 4, 8}};
+    const ops::TensorType cache{DType::f32, {1, 1, 4, 8}};
     const Value positions = test.input<std::int32_t>({DType::i32, {1}}, {0});
     const Value slots = test.input<std::int32_t>({DType::i32, {1}}, {0});
     const Value keys = test.external(cache, std::vector<float>(32, 0.0f));
@@ -393,13 +430,13 @@ TEST_CASE("what is written to a cache is what attention reads", "[attention]") {
 TEST_CASE("attention and cache_write say which operand has which extents", "[attention]") {
   ops::Graph graph(quant::Isa::scalar);
   const Value q = graph.input("q", {DType::f32, {3, 32}});
-  const Value cache = graph.input("cache", {DType::f16, {2, 9, 16}});
-  const Value longer = graph.input("longer", {DType::f16, {2, 10, 16}});
+  const Value cache = graph.input("cache", {DType::f16, {2, 2, 9, 8}});
+  const Value longer = graph.input("longer", {DType::f16, {2, 2, 10, 8}});
   const Value per_token = graph.input("per_token", {DType::i32, {3}});
   const Value four = graph.input("four", {DType::i32, {4}});
   const ops::AttentionParams good{4, 2, 8, 1.0f};
   check_shape_error([&] { ops::attention(graph, q, cache, longer, per_token, per_token, good); },
-                    {"attention", "v_cache", "f16 [2, 10, 16]", "f16 [2, 9, 16]"});
+                    {"attention", "v_cache", "f16 [2, 2, 10, 8]", "f16 [2, 2, 9, 8]"});
   check_shape_error([&] { ops::attention(graph, q, cache, cache, four, per_token, good); },
                     {"attention", "positions", "[4]", "[3]"});
   check_shape_error([&] { ops::attention(graph, q, cache, cache, per_token, four, good); },
@@ -413,12 +450,12 @@ TEST_CASE("attention and cache_write say which operand has which extents", "[att
       [&] {
         ops::attention(graph, q, cache, cache, per_token, per_token, {4, 4, 8, 1.0f});
       },
-      {"attention", "k_cache", "[2, 9, 16]", "32"});
+      {"attention", "k_cache", "[2, 2, 9, 8]", "[4, slots, context, 8]"});
   check_shape_error(
       [&] {
         ops::attention(graph, q, cache, cache, per_token, per_token, {2, 2, 8, 1.0f});
       },
       {"attention", "q", "[3, 32]", "[3, 16]"});
   check_shape_error([&] { ops::cache_write(graph, q, cache, per_token, per_token); },
-                    {"cache_write", "cache", "[2, 9, 16]", "32"});
+                    {"cache_write", "cache", "[2, 2, 9, 8]", "32"});
 }

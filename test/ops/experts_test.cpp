@@ -151,6 +151,36 @@ TEST_CASE("expert_matmul is the matmul of the experts that were chosen, bit for 
   }
 }
 
+TEST_CASE("experts may be chosen by nobody, by everybody or twice by one token", "[experts]") {
+  constexpr std::size_t kTokens = 70;
+  for (const bool twice : {false, true}) {
+    std::vector<std::int32_t> ids;
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      ids.push_back(3);
+      ids.push_back(twice ? 3 : 1);
+    }
+    Random random(67);
+    const auto x = random.values(kTokens * 64);
+    std::vector<std::unique_ptr<Experts>> alive;
+    const auto y = run_every_way<float>([&](TestGraph& test) {
+      const Value in = test.input({DType::f32, {kTokens, 64}}, x);
+      alive.push_back(std::make_unique<Experts>(Format::q8_0, test.graph.isa(), 4, 24, 64));
+      return ops::expert_matmul(test.graph, in, alive.back()->matrices,
+                                test.input({DType::i32, {kTokens, 2}}, ids));
+    });
+    const Experts scalar(Format::q8_0, quant::Isa::scalar, 4, 24, 64);
+    for (std::size_t u = 0; u < 2; ++u) {
+      TestGraph one(quant::Isa::scalar);
+      const Value in = one.input({DType::f32, {kTokens, 64}}, x);
+      const Value out = ops::matmul(one.graph, in, scalar.matrices[u == 0 || twice ? 3 : 1]);
+      const auto expected = from_bytes<float>(GraphRun(one, 1, 0).read(out));
+      for (std::size_t i = 0; i < kTokens; ++i) {
+        CHECK(std::memcmp(&expected[i * 24], &y[(2 * i + u) * 24], 24 * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("a mixture of experts matches float64", "[experts]") {
   constexpr std::size_t kTokens = 6, kWidth = 64, kInner = 96, kExperts = 4, kUsed = 2;
   Random random(66);
