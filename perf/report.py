@@ -6,6 +6,10 @@ and to a scatter plot of size against loss.
 
     python3 perf/report.py study.json --csv study.csv --svg study.svg
 
+The result of numa_study.py to one HTML page with its plots in it:
+
+    python3 perf/report.py study.json --html study.html
+
 Tables need nothing but Python; plots need matplotlib (Debian: python3-matplotlib).
 """
 
@@ -140,18 +144,35 @@ def scatter_plot(rows, path, title):
     plt.close(figure)
 
 
+def write_page(study, path):
+    if not path:
+        sys.exit("report: the result of numa_study.py becomes a page: give --html FILE")
+    import numa_report
+
+    try:
+        text = numa_report.page(study)
+    except ImportError:
+        sys.exit("report: the plots need matplotlib (Debian: apt install python3-matplotlib)")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("study", help="result of format_study.py (JSON)")
+    parser.add_argument("study", help="result of format_study.py or numa_study.py (JSON)")
     parser.add_argument("--csv", help="also write this CSV file")
     parser.add_argument("--svg", help="also write this scatter plot (needs matplotlib)")
+    parser.add_argument("--html", help="write this page (of numa_study.py; needs matplotlib)")
     options = parser.parse_args()
     try:
         with open(options.study, encoding="utf-8") as file:
             study = json.load(file)
+        if study.get("kind") == "numa_study":
+            write_page(study, options.html)
+            return
         rows = study["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"report: {options.study}: no result of format_study.py: {error}")
+        sys.exit(f"report: {options.study}: no result of a study: {error}")
     print(markdown_table(rows), end="")
     if options.csv:
         write_csv(rows, options.csv)

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/openmp_runtime.h"
+#include "topology/selection.h"
 #include "topology/thread_time.h"
 
 namespace lockstep {
@@ -27,6 +28,20 @@ quant::Isa choose_isa(const std::string& option) {
 
 std::string plural(unsigned count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// Ranks of one machine that were each given all of it.
+void claim_cores(Engine::Impl& engine) {
+  std::vector<unsigned> processors;
+  for (const topology::Worker& worker : engine.executor->placement().workers) {
+    processors.push_back(worker.processor);
+  }
+  engine.claims = topology::CoreClaims(processors);
+  if (engine.claims.taken().empty()) return;
+  engine.warnings.push_back(
+      "processors " + topology::format_index_list(engine.claims.taken()) +
+      " are used by another rank on this machine, too: give each rank cores of its own "
+      "(srun --cpu-bind=cores, mpirun --bind-to numa, or --nodes)");
 }
 
 void check_team(Engine::Impl& engine) {
@@ -52,6 +67,7 @@ void check_team(Engine::Impl& engine) {
                                 ": expect a fraction of the speed");
     }
   }
+  if (executor.placement().pinned && topology::is_one_of_several_ranks()) claim_cores(engine);
   const std::vector<std::string> runtimes = loaded_openmp_runtimes();
   if (runtimes.size() > 1) {
     engine.warnings.push_back("more than one OpenMP runtime is loaded (" + runtimes[0] + ", " +
@@ -62,11 +78,46 @@ void check_team(Engine::Impl& engine) {
 topology::Machine detect_machine() {
   Executor::release_this_thread();
   try {
-    return topology::Machine::detect();
+    return topology::Machine::detect(
+        topology::user_openmp_binding().empty() ? std::vector<unsigned>() : openmp_processors());
   } catch (const std::runtime_error& error) {
     throw Error(ErrorCode::no_resource,
                 std::string("cannot read the machine's topology: ") + error.what());
   }
+}
+
+topology::Level level_of(NumaLevel level) {
+  switch (level) {
+    case NumaLevel::socket:
+      return topology::Level::socket;
+    case NumaLevel::cache:
+      return topology::Level::cache;
+    case NumaLevel::node:
+      break;
+  }
+  return topology::Level::node;
+}
+
+// The part of the machine that the options leave.
+topology::Machine select_machine(const EngineOptions& options) {
+  const topology::Machine machine = detect_machine();
+  try {
+    topology::Machine part = topology::select(
+        machine, {.nodes = options.nodes, .processors = options.processors, .smt = options.smt});
+    if (options.numa != NumaPolicy::one_node) return part;
+    return topology::largest_group(part, level_of(options.level));
+  } catch (const std::invalid_argument& error) {
+    throw Error(ErrorCode::usage, error.what());
+  }
+}
+
+// Threads that the user bound are where they are; their rows and pages follow them.
+void adopt_user_binding(Engine::Impl& engine) {
+  Executor& executor = *engine.executor;
+  if (topology::user_openmp_binding().empty() || executor.placement().oversubscribed) return;
+  std::vector<int> processors;
+  for (const WorkerReport& report : executor.reports()) processors.push_back(report.processor);
+  executor.adopt(executor.placement().observed(engine.machine, processors));
 }
 
 }  // namespace
@@ -81,21 +132,23 @@ Engine Engine::create(const EngineOptions& options) {
   engine.impl_ = std::make_shared<Impl>();
   Impl& impl = *engine.impl_;
   impl.isa = choose_isa(options.isa);
-  impl.machine = detect_machine();
+  impl.options = options;
+  impl.machine = select_machine(options);
   impl.budget = topology::thread_budget(impl.machine, topology::cgroup_cpu_limit());
   impl.requested = options.threads ? options.threads : impl.budget.threads;
   if (impl.requested > impl.budget.threads) {
     impl.warnings.push_back("running " + plural(impl.requested, "thread") +
                             " although the budget is " + impl.budget.reason);
   }
-  topology::Placement placement =
-      topology::Placement::make(impl.machine, impl.requested, topology::user_openmp_binding());
+  topology::Placement placement = topology::Placement::make(
+      impl.machine, impl.requested, topology::user_openmp_binding(), level_of(options.level));
   if (!options.pin) {
     placement.pinned = false;
     placement.note = "pinning is switched off";
   }
   if (!placement.note.empty() && options.pin) impl.warnings.push_back(placement.note);
   impl.executor = std::make_unique<Executor>(std::move(placement));
+  adopt_user_binding(impl);
   impl.runtime_name = openmp_runtime_name();
   impl.wait_policy = openmp_wait_policy();
   impl.time_before = impl.worker_time();
@@ -121,6 +174,7 @@ WorkerTime Engine::worker_time() const {
   const WorkerTime now = impl_->worker_time();
   return {now.running - impl_->time_before.running, now.starved - impl_->time_before.starved};
 }
+NumaPolicy Engine::numa() const noexcept { return impl_->options.numa; }
 std::string_view Engine::wait_policy() const noexcept { return impl_->wait_policy; }
 
 unsigned Engine::threads() const noexcept { return impl_->executor->workers(); }

@@ -50,6 +50,8 @@ class Executor {
   // Workers that were granted when the executor was made.
   unsigned workers() const noexcept { return granted_; }
   const topology::Placement& placement() const noexcept { return placement_; }
+  // The same workers on other cores, where somebody else binds them.
+  void adopt(topology::Placement observed) { placement_ = std::move(observed); }
   const std::vector<WorkerReport>& reports() const noexcept { return reports_; }
 
   // Runs a bound plan. Allocation-free. `cancel` may be null; after it is set at most one more

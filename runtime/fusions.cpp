@@ -12,12 +12,19 @@ namespace {
 constexpr Fusion kFusions[] = {
     {"norm_quantize", "rms_norm", "quantize"},
     {"norm_quantize", "rms_norm", "matmul"},  // dense weights take f32
+    {"norm_quantize", "layer_norm", "quantize"},
+    {"norm_quantize", "layer_norm", "matmul"},
     {"matmul_rope", "matmul", "rope"},
     {"cache_write", "matmul", "cache_write"},
     {"cache_write", "rope", "cache_write"},
     {"matmul_add", "matmul", "add"},
     {"gate_up", "matmul", "swiglu"},
     {"gate_up", "swiglu", "quantize"},
+    {"gate_up", "matmul", "geglu"},
+    {"gate_up", "geglu", "quantize"},
+    {"gate_up", "expert_matmul", "swiglu"},
+    {"gate_up", "expert_matmul", "geglu"},
+    {"expert_sum", "expert_matmul", "weighted_sum"},
 };
 
 }  // namespace

@@ -52,11 +52,21 @@ Model Model::load(const Engine& engine, const std::filesystem::path& path,
   const ArchitectureTraits& traits = find_architecture(file);
   impl.tokenizer = Tokenizer::load(file);
   impl.config = ModelConfig::read(file, traits, impl.tokenizer->size());
-  WeightLoader loader(file, *engine.impl().executor, engine.impl().isa, impl.weights);
+  const PagePolicy pages = engine.impl().page_policy();
+  WeightLoader loader(file, *engine.impl().executor, pages, engine.impl().isa, impl.weights);
   impl.architecture = make_architecture(impl.config, loader, engine.threads());
   loader.load(options);
   impl.info = describe(file, impl);
   return model;
+}
+
+MemoryReport Model::memory() const {
+  MemoryCount count(impl_->engine.impl().page_policy().nodes());
+  for (const Weights::Part& part : impl_->weights.parts) {
+    count.add(part.data, part.bytes, part.os_node);
+    count.add_huge_pages(part.data, part.bytes);
+  }
+  return count.report();
 }
 
 const ModelInfo& Model::info() const noexcept { return impl_->info; }

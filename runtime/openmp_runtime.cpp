@@ -40,6 +40,19 @@ std::string openmp_runtime_name() {
   return (name.empty() ? "built in" : name) + " (OpenMP " + std::to_string(_OPENMP) + ")";
 }
 
+std::vector<unsigned> openmp_processors() {
+  std::vector<unsigned> processors;
+  if (omp_get_proc_bind() == omp_proc_bind_false) return processors;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    processors.insert(processors.end(), ids.begin(), ids.end());
+  }
+  std::ranges::sort(processors);
+  processors.erase(std::unique(processors.begin(), processors.end()), processors.end());
+  return processors;
+}
+
 std::string openmp_wait_policy() {
   const auto variable = [](const char* name) {
     const char* const value = std::getenv(name);

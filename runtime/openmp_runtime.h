@@ -13,6 +13,10 @@ std::vector<std::string> loaded_openmp_runtimes();
 // "libgomp (OpenMP 201511)"; several are joined by "+"; "built in" if it was linked statically.
 std::string openmp_runtime_name();
 
+// The processors of all places that OpenMP binds threads to, ascending; empty if it binds none. A
+// runtime that binds has narrowed the first thread to one place before main().
+std::vector<unsigned> openmp_processors();
+
 // How threads of this runtime wait for each other, by its default and what OMP_WAIT_POLICY and its
 // own variable (GOMP_SPINCOUNT, KMP_BLOCKTIME) say: "spins 200 ms, then sleeps".
 std::string openmp_wait_policy();

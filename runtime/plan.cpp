@@ -148,16 +148,16 @@ void Plan::bind(std::byte* arena) noexcept {
 void Plan::run_stage(const Stage& stage, const ops::Lane& lane, std::span<ChunkCounter> taken,
                      double* node_seconds) const noexcept {
   for (const std::uint32_t node : stage.replicated) {
-    run_node(node, lane.worker, {0, nodes_[node].partition.extent}, node_seconds);
+    run_node(node, lane, {0, nodes_[node].partition.extent}, node_seconds);
   }
   if (lane.workers != workers()) {  // OpenMP granted another team than was planned for
     for (const Chain& chain : stage.chains) {
-      run_part(chain, lane.worker, chain.partition.slice(lane), node_seconds);
+      run_part(chain, lane, chain.partition.slice(lane), node_seconds);
     }
     return;
   }
   for (const Chain& chain : stage.chains) {
-    run_part(chain, lane.worker, chain.own[lane.worker], node_seconds);
+    run_part(chain, lane, chain.own[lane.worker], node_seconds);
   }
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     // Their own first, then those of the others from the next one on.
@@ -166,24 +166,24 @@ void Plan::run_stage(const Stage& stage, const ops::Lane& lane, std::span<ChunkC
     while (taken[owner].taken.load(std::memory_order_relaxed) < chunks.size()) {
       const std::size_t next = taken[owner].taken.fetch_add(1, std::memory_order_relaxed);
       if (next >= chunks.size()) break;
-      run_part(stage.chains[chunks[next].chain], lane.worker, chunks[next].part, node_seconds);
+      run_part(stage.chains[chunks[next].chain], lane, chunks[next].part, node_seconds);
     }
   }
 }
 
-void Plan::run_part(const Chain& chain, unsigned worker, ops::Slice part,
+void Plan::run_part(const Chain& chain, const ops::Lane& lane, ops::Slice part,
                     double* node_seconds) const noexcept {
   if (part.empty()) return;
-  for (const std::uint32_t node : chain.nodes) run_node(node, worker, part, node_seconds);
+  for (const std::uint32_t node : chain.nodes) run_node(node, lane, part, node_seconds);
 }
 
-void Plan::run_node(std::uint32_t index, unsigned worker, ops::Slice part,
+void Plan::run_node(std::uint32_t index, const ops::Lane& lane, ops::Slice part,
                     double* node_seconds) const noexcept {
   const PlannedNode& node = nodes_[index];
   std::array<ops::Tensor, kMaxInputs> inputs;
   const auto own_copy = [&](std::uint32_t id) {
     ops::Tensor tensor = tensors_[id];
-    tensor.data += tensor.copy_stride * worker;
+    tensor.data += tensor.copy_stride * lane.worker;
     return tensor;
   };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) inputs[i] = own_copy(node.inputs[i]);
@@ -192,7 +192,8 @@ void Plan::run_node(std::uint32_t index, unsigned worker, ops::Slice part,
   io.output = own_copy(node.output);
   io.partition = node.partition;
   io.part = part;
-  io.scratch = arena_ + scratch_offset_ + scratch_stride_ * worker;
+  io.scratch = arena_ + scratch_offset_ + scratch_stride_ * lane.worker;
+  io.node = lane.node;
   if (node_seconds == nullptr) return node.op->run(io);
   const double begin = omp_get_wtime();
   node.op->run(io);

@@ -116,9 +116,9 @@ class Plan {
     bool in_arena = false;
   };
 
-  void run_node(std::uint32_t node, unsigned worker, ops::Slice part,
+  void run_node(std::uint32_t node, const ops::Lane& lane, ops::Slice part,
                 double* node_seconds) const noexcept;
-  void run_part(const Chain& chain, unsigned worker, ops::Slice part,
+  void run_part(const Chain& chain, const ops::Lane& lane, ops::Slice part,
                 double* node_seconds) const noexcept;
   void place_values(const ops::Graph& graph, const std::vector<std::uint32_t>& roots);
   void pack_arena(std::vector<std::uint32_t> order);

@@ -77,7 +77,8 @@ struct Session::Impl {
   Impl(const Model& for_model, const SessionOptions& wanted)
       : model(for_model),
         options(checked(for_model, wanted)),
-        cache(for_model.impl().config, options.slots, options.context, options.kv_type),
+        cache(for_model.impl().config, options.slots, options.context, options.kv_type,
+              for_model.engine().impl().page_policy(), for_model.engine().placement()),
         next_position(options.slots) {
     if (options.profile) profile = std::make_unique<Profile>();
   }
@@ -170,7 +171,7 @@ PlannedStep& Session::Impl::step_for(StepShape shape) {
     step->logits = model.impl().architecture->forward(graph, step->inputs, cache.layers());
     graph.mark_output(step->logits);
     step->plan = Plan::make(graph, {.workers = engine.executor->workers(),
-                                    .numa_nodes = engine.executor->placement().nodes,
+                                    .numa_nodes = engine.rows_nodes(),
                                     .schedule = options.schedule,
                                     .unfused = options.unfused,
                                     .reference = options.reference});
@@ -325,6 +326,16 @@ void Session::truncate(std::size_t slot, std::size_t length) {
 std::atomic<bool>& Session::cancel_flag() noexcept { return impl_->cancel; }
 const SessionOptions& Session::options() const noexcept { return impl_->options; }
 std::size_t Session::cache_bytes() const noexcept { return impl_->cache.bytes(); }
+MemoryReport Session::cache_memory() const {
+  MemoryCount count(impl_->model.engine().impl().page_policy().nodes());
+  for (const KvCache::Part& part : impl_->cache.parts()) {
+    count.add(part.data, part.bytes, part.os_node);
+  }
+  if (!impl_->cache.parts().empty()) {
+    count.add_huge_pages(impl_->cache.parts().front().data, impl_->cache.bytes());
+  }
+  return count.report();
+}
 const StepStats& Session::stats() const noexcept { return impl_->stats; }
 std::span<const ActivationSquares> Session::activation_squares() const noexcept {
   return impl_->squares;

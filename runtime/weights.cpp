@@ -52,8 +52,9 @@ class WeightLoader::Progress {
   std::exception_ptr error_;
 };
 
-WeightLoader::WeightLoader(const GgufFile& file, Executor& executor, quant::Isa isa, Weights& into)
-    : file_(file), executor_(executor), isa_(isa), weights_(into) {}
+WeightLoader::WeightLoader(const GgufFile& file, Executor& executor, const PagePolicy& pages,
+                           quant::Isa isa, Weights& into)
+    : file_(file), executor_(executor), pages_(pages), isa_(isa), weights_(into) {}
 
 const GgufTensor& WeightLoader::require(const std::string& name, std::size_t rows,
                                         std::size_t columns) {
@@ -134,7 +135,7 @@ void WeightLoader::refuse_unused() const {
   }
 }
 
-// One buffer per worker for all its slices: few mappings, so that huge pages fit.
+// One buffer per worker for all its slices, in every copy: few mappings, so that huge pages fit.
 void WeightLoader::allocate() {
   const unsigned workers = executor_.workers();
   const auto padded = [](std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
@@ -144,35 +145,40 @@ void WeightLoader::allocate() {
   std::vector<std::size_t> bytes(workers, 0);
   for (const MatrixRequest& request : matrices_) {
     ops::ShardedMatrix& matrix = *request.matrix;
-    weights_.bytes += matrix.bytes();
+    weights_.bytes += matrix.bytes() * pages_.copies();
     for (unsigned worker = 0; worker < workers; ++worker) {
       const ops::Slice slice = ops::split(matrix.rows, matrix.align, {worker, workers, 0, 1});
       matrix.shards.push_back({slice, nullptr});
       bytes[worker] += shard_bytes(matrix, slice);
     }
   }
-  for (unsigned worker = 0; worker < workers; ++worker) {
-    weights_.buffers.emplace_back(bytes[worker]);
-    const std::byte* at = weights_.buffers.back().data();
-    for (const MatrixRequest& request : matrices_) {
-      ops::ShardedMatrix::Shard& shard = request.matrix->shards[worker];
-      shard.panels = at;
-      at += shard_bytes(*request.matrix, shard.rows);
+  for (std::size_t copy = 0; copy < pages_.copies(); ++copy) {
+    for (unsigned worker = 0; worker < workers; ++worker) {
+      const unsigned node = pages_.copies() > 1 ? pages_.nodes()[copy]
+                                                : executor_.placement().workers[worker].os_node;
+      weights_.buffers.push_back(pages_.allocate(bytes[worker], node));
+      const std::byte* at = weights_.buffers.back().data();
+      weights_.parts.push_back({at, bytes[worker], node});
+      for (const MatrixRequest& request : matrices_) {
+        ops::ShardedMatrix::Shard& shard = request.matrix->shards[worker];
+        if (copy == 0) shard.panels = at;
+        if (pages_.copies() > 1) shard.copies.push_back(at);
+        at += shard_bytes(*request.matrix, shard.rows);
+      }
     }
   }
 }
 
-void WeightLoader::load_shard(const MatrixRequest& request, std::size_t shard,
-                              std::vector<std::byte>& staging, Progress& progress) const {
+void WeightLoader::load_shard(const MatrixRequest& request, const ops::Slice& rows,
+                              std::byte* panels, std::vector<std::byte>& staging,
+                              Progress& progress) const {
   const ops::ShardedMatrix& matrix = *request.matrix;
-  const ops::Slice rows = matrix.shards[shard].rows;
   const quant::FormatTraits& format = *request.tensor->format;
   const std::size_t row_bytes = quant::bytes_of(format.format, matrix.columns);
   const std::size_t panel_rows = matrix.kernel->panel_rows;
   const std::size_t panels_per_read =
       std::max<std::size_t>(1, kReadBytes / (row_bytes * panel_rows));
   const std::size_t step = panels_per_read * panel_rows;
-  auto* panels = const_cast<std::byte*>(matrix.shards[shard].panels);
   for (std::size_t row = rows.begin; row < rows.end && !progress.failed(); row += step) {
     const std::size_t count = std::min(step, rows.end - row);
     staging.resize(std::max(staging.size(), count * row_bytes));
@@ -197,12 +203,25 @@ void WeightLoader::load_shard(const MatrixRequest& request, std::size_t shard,
 
 void WeightLoader::load_slices(const ops::Lane& lane, Progress& progress) const {
   std::vector<std::byte> staging;
-  for (const MatrixRequest& request : matrices_) {
-    // A team smaller than the planned one still loads every shard.
-    for (std::size_t shard = lane.worker; shard < request.matrix->shards.size();
-         shard += lane.workers) {
-      load_shard(request, shard, staging, progress);
-      progress.tell(lane);
+  // Copies are loaded by the workers of their own node. A team smaller than the planned one still
+  // loads everything.
+  const std::vector<topology::Worker>& workers = executor_.placement().workers;
+  for (std::size_t copy = 0; copy < pages_.copies(); ++copy) {
+    std::vector<unsigned> loaders;
+    for (unsigned worker = 0; worker < lane.workers; ++worker) {
+      if (pages_.copies() == 1 || workers[worker].node == copy) loaders.push_back(worker);
+    }
+    if (loaders.empty()) loaders.push_back(0);
+    const auto mine = std::ranges::find(loaders, lane.worker);
+    if (mine == loaders.end()) continue;
+    for (const MatrixRequest& request : matrices_) {
+      const auto& shards = request.matrix->shards;
+      for (auto i = static_cast<std::size_t>(mine - loaders.begin()); i < shards.size();
+           i += loaders.size()) {
+        const std::byte* const panels = shards[i].panels_for(static_cast<unsigned>(copy));
+        load_shard(request, shards[i].rows, const_cast<std::byte*>(panels), staging, progress);
+        progress.tell(lane);
+      }
     }
   }
   for (const TableRequest& request : tables_) {
@@ -219,7 +238,7 @@ void WeightLoader::load_slices(const ops::Lane& lane, Progress& progress) const 
 void WeightLoader::load(const ModelOptions& options) {
   refuse_unused();
   std::uint64_t total = 0;
-  for (const MatrixRequest& request : matrices_) total += request.tensor->bytes;
+  for (const MatrixRequest& request : matrices_) total += request.tensor->bytes * pages_.copies();
   for (const TableRequest& request : tables_) total += request.tensor->bytes;
   try {
     allocate();

@@ -15,6 +15,7 @@
 #include "ops/matrix.h"
 #include "runtime/executor.h"
 #include "runtime/gguf.h"
+#include "runtime/page_policy.h"
 #include "topology/node_memory.h"
 
 namespace lockstep {
@@ -26,13 +27,21 @@ struct Weights {
   std::deque<ops::RowTable> tables;
   std::deque<std::vector<std::byte>> sides;
   std::vector<topology::NodeBuffer> buffers;
+  // Where packed matrices lie, and the node (OS index) whose workers read them.
+  struct Part {
+    const std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    unsigned os_node = 0;
+  };
+  std::vector<Part> parts;
   std::uint64_t bytes = 0;  // packed matrices and tables
 };
 
 // Ask for every weight by name and shape, then load() them all at once.
 class WeightLoader {
  public:
-  WeightLoader(const GgufFile& file, Executor& executor, quant::Isa isa, Weights& into);
+  WeightLoader(const GgufFile& file, Executor& executor, const PagePolicy& pages, quant::Isa isa,
+               Weights& into);
 
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
@@ -68,11 +77,12 @@ class WeightLoader {
   void refuse_unused() const;
   void allocate();
   void load_slices(const ops::Lane& lane, Progress& progress) const;
-  void load_shard(const MatrixRequest& request, std::size_t shard, std::vector<std::byte>& staging,
-                  Progress& progress) const;
+  void load_shard(const MatrixRequest& request, const ops::Slice& rows, std::byte* panels,
+                  std::vector<std::byte>& staging, Progress& progress) const;
 
   const GgufFile& file_;
   Executor& executor_;
+  const PagePolicy& pages_;
   quant::Isa isa_;
   Weights& weights_;
   std::unordered_set<std::string> used_;

@@ -112,13 +112,17 @@ std::string counted(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+std::string core_noun(const Machine& machine) {
+  return machine.smt ? "hardware thread" : "physical core";
+}
+
 std::string describe_cores(const Machine& machine) {
-  std::string text = counted(machine.cores.size(),
-                             machine.slow_cores == 0 ? "physical core" : "fast physical core");
-  text += " in the affinity mask";
+  std::string text =
+      counted(machine.cores.size(), (machine.slow_cores == 0 ? "" : "fast ") + core_noun(machine));
+  text += machine.selected ? " selected" : " in the affinity mask";
   if (machine.slow_cores != 0) {
     text += ", " + counted(machine.slow_cores, "slower core") + " left out";
-  } else if (machine.total_cores > machine.cores.size()) {
+  } else if (machine.total_cores > machine.cores.size() && !machine.smt) {
     text += " of a machine with " + std::to_string(machine.total_cores);
   }
   return text;
@@ -165,7 +169,8 @@ ThreadBudget thread_budget(const Machine& machine, std::optional<double> quota) 
   const char* rounding = " rounded down";
   if (*quota < 1) rounding = " rounded up to the least possible";
   if (*quota == budget.threads) rounding = "";
-  const std::string brief = counted(machine.cores.size(), "physical core") + " in the mask";
+  const std::string brief = counted(machine.cores.size(), core_noun(machine)) +
+                            (machine.selected ? " selected" : " in the mask");
   budget.reason = counted(budget.threads, "thread") + ": cgroup CPU quota of " +
                   format_quota(*quota) + rounding + " (" + brief + ")";
   return budget;

@@ -113,12 +113,15 @@ std::vector<unsigned> indices(hwloc_const_bitmap_t bitmap) {
   return found;
 }
 
-// The affinity mask of the calling thread; of a described machine, or where the system does not
-// tell, everything.
-Bitmap inherited_mask(hwloc_topology_t topology, bool is_this_system) {
+// The mask that is given, or that of the calling thread; of a described machine, or where the
+// system does not tell, everything.
+Bitmap inherited_mask(hwloc_topology_t topology, bool is_this_system,
+                      const std::vector<unsigned>& given) {
   Bitmap mask = new_bitmap();
   if (is_this_system) {
-    for (const unsigned processor : affinity_mask()) hwloc_bitmap_set(mask.get(), processor);
+    for (const unsigned processor : given.empty() ? affinity_mask() : given) {
+      hwloc_bitmap_set(mask.get(), processor);
+    }
   }
   if (hwloc_bitmap_iszero(mask.get()) != 0) {
     hwloc_bitmap_copy(mask.get(), hwloc_topology_get_allowed_cpuset(topology));
@@ -240,14 +243,18 @@ void add_cores(Machine& machine, hwloc_topology_t topology, hwloc_const_bitmap_t
       continue;
     }
     const unsigned node = node_of(object->cpuset, nodes);
+    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, object);
+    const hwloc_obj_t cache = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_L3CACHE, object);
     machine.nodes[node].cores.push_back(static_cast<unsigned>(machine.cores.size()));
-    machine.cores.push_back({index_of(object), node, indices(processors.get())});
+    machine.cores.push_back({index_of(object), node, indices(processors.get()),
+                             package != nullptr ? package->logical_index : 0,
+                             cache != nullptr ? cache->logical_index : node});
   }
 }
 
 }  // namespace
 
-Machine Machine::detect() {
+Machine Machine::detect(const std::vector<unsigned>& mask) {
   const Topology owner = load_topology();
   hwloc_topology_t topology = owner.get();
   Machine machine;
@@ -263,7 +270,7 @@ Machine Machine::detect() {
     machine.nodes.push_back({index_of(node), allowed ? node->attr->numanode.local_memory : 0, {}});
   }
 
-  const Bitmap usable = inherited_mask(topology, machine.is_this_system);
+  const Bitmap usable = inherited_mask(topology, machine.is_this_system, mask);
   machine.mask_processors = count(usable.get());
   hwloc_bitmap_and(usable.get(), usable.get(), hwloc_topology_get_allowed_cpuset(topology));
   add_cores(machine, topology, usable.get(), nodes);

@@ -15,6 +15,8 @@ struct Core {
   unsigned os_index = 0;  // hwloc's OS index of the core, or its logical index if unknown
   unsigned node = 0;      // index into Machine::nodes
   std::vector<unsigned> processors;  // OS indices of its allowed hardware threads, ascending
+  unsigned package = 0;              // hwloc's logical index of its socket
+  unsigned cache = 0;                // and of its last-level cache, or the node's if there is none
 };
 
 // One NUMA node. Nodes without cores (CXL, HBM) or without memory are listed too.
@@ -37,11 +39,13 @@ struct Machine {
   std::size_t total_processors = 0;
   std::size_t mask_processors = 0;  // processors in the inherited affinity mask
   bool is_this_system = true;  // false for HWLOC_SYNTHETIC and HWLOC_XMLFILE: pinning is a no-op
+  bool selected = false;       // cut down by select()
+  bool smt = false;            // every hardware thread is listed as a core of its own
 
-  // Reads the machine: hwloc's allowed set intersected with the calling thread's affinity mask
-  // (synthetic and XML topologies: the allowed set alone). Throws std::runtime_error with the
-  // reason.
-  static Machine detect();
+  // Reads the machine: hwloc's allowed set intersected with `mask` or, if that is empty, with the
+  // calling thread's affinity mask (synthetic and XML topologies: the allowed set alone). Throws
+  // std::runtime_error with the reason.
+  static Machine detect(const std::vector<unsigned>& mask = {});
 };
 
 }  // namespace lockstep::topology

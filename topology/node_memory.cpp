@@ -39,7 +39,7 @@ std::byte* map_aligned(std::size_t bytes) {
 
 }  // namespace
 
-NodeBuffer::NodeBuffer(std::size_t bytes) : size_(bytes) {
+NodeBuffer::NodeBuffer(std::size_t bytes, bool huge_pages) : size_(bytes) {
   if (bytes == 0) return;
   if (bytes < kHugePage) {
     data_ = map(bytes);
@@ -49,7 +49,8 @@ NodeBuffer::NodeBuffer(std::size_t bytes) : size_(bytes) {
   data_ = map_aligned(mapped_bytes(bytes));
 #ifdef MADV_HUGEPAGE
   // Advice only: a kernel without huge pages refuses it, and the memory is as good.
-  static_cast<void>(madvise(data_, mapped_bytes(bytes), MADV_HUGEPAGE));
+  static_cast<void>(
+      madvise(data_, mapped_bytes(bytes), huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
 #endif
 }
 

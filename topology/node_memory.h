@@ -9,8 +9,9 @@ namespace lockstep::topology {
 class NodeBuffer {
  public:
   NodeBuffer() noexcept = default;
-  // Maps `bytes` zero bytes (0 is allowed). Throws std::bad_alloc.
-  explicit NodeBuffer(std::size_t bytes);
+  // Maps `bytes` zero bytes (0 is allowed). Throws std::bad_alloc. Without `huge_pages` the kernel
+  // is told to use small ones.
+  explicit NodeBuffer(std::size_t bytes, bool huge_pages = true);
   NodeBuffer(NodeBuffer&& other) noexcept;
   NodeBuffer& operator=(NodeBuffer&& other) noexcept;
   ~NodeBuffer();

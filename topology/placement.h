@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "topology/machine.h"
+#include "topology/selection.h"
 
 namespace lockstep::topology {
 
@@ -12,6 +13,7 @@ struct Worker {
   unsigned core = 0;       // index into Machine::cores
   unsigned processor = 0;  // OS index it is pinned to
   unsigned node = 0;       // 0-based over the nodes that have workers, ascending
+  unsigned os_node = 0;    // OS index of that node
 };
 
 struct Placement {
@@ -25,7 +27,13 @@ struct Placement {
   // each on the first allowed processor of its own core. More threads than cores gives an
   // oversubscribed, unpinned placement. `user_binding` names an OpenMP binding variable that is set
   // (see user_openmp_binding), or is empty: theirs wins, nobody is pinned.
-  static Placement make(const Machine& machine, unsigned threads, const std::string& user_binding);
+  // `level`: the groups that the workers are spread over.
+  static Placement make(const Machine& machine, unsigned threads, const std::string& user_binding,
+                        Level level = Level::node);
+
+  // The same workers where they were seen to run: processors[i] is that of worker i, -1 if unknown.
+  // For teams that somebody else binds. Cores that the machine does not list change nothing.
+  Placement observed(const Machine& machine, const std::vector<int>& processors) const;
 };
 
 // "OMP_PROC_BIND=close" if the user bound OpenMP threads by one of OMP_PROC_BIND (other than

@@ -9,6 +9,10 @@
 #include <fstream>
 #include <utility>
 
+#include "runtime/cli/machine_report.h"
+#include "runtime/cli/placement_options.h"
+#include "topology/placement.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -53,6 +57,11 @@ ordered_json common_fields(const BenchedModel& model) {
           {"isa", engine.isa()},
           {"openmp", engine.openmp_runtime()},
           {"wait_policy", engine.wait_policy()},
+          {"numa", name_of(engine.numa())},
+          {"numa_nodes", engine.placement().nodes},
+          {"numa_balancing", numa_balancing()},
+          {"remote_bytes_per_token", model.memory.remote()},
+          {"huge_page_bytes", model.memory.huge_pages},
           {"kernels", fmt::format("{}", fmt::join(info.kernels, " "))}};
 }
 

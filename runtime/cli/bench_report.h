@@ -24,6 +24,7 @@ struct BenchedModel {
   std::uint64_t file_bytes = 0;
   const Model* model = nullptr;
   std::string kv_type;
+  MemoryReport memory;  // of the weights
 };
 
 // "llama 1.1B q4_k": the architecture, the size and the format of the first matrix.

@@ -145,6 +145,8 @@ JobContext job_context(const Model& model, const Session& session, double load_s
   context.context = session.options().context;
   context.model_bytes = info.weight_bytes;
   context.cache_bytes = session.cache_bytes();
+  context.weights = model.memory();
+  context.cache = session.cache_memory();
   return context;
 }
 

@@ -46,6 +46,7 @@ struct Bench {
   std::vector<std::size_t> sequences{1, 2, 4, 8, 16, 32};
   std::size_t repetitions = 5;
   std::string isa, kv_type = "f32";
+  PlacementArguments placement;
   PlanArguments plan;
   ProfileArguments profile;
   std::string format = "md";
@@ -174,9 +175,10 @@ int Bench::run() {
   print(writer.begin());
   for (const std::string& path : models) {
     for (const unsigned count : threads) {
-      const Engine engine = plan.create({count, isa});
+      const Engine engine = plan.create({count, isa, placement});
       const Model model = load_model(engine, path);
-      const BenchedModel benched{path, std::filesystem::file_size(path), &model, kv_type};
+      const BenchedModel benched{path, std::filesystem::file_size(path), &model, kv_type,
+                                 model.memory()};
       if (batched) {
         run_batched(benched, writer);
       } else {
@@ -225,6 +227,7 @@ Command add_bench(CLI::App& root) {
                   "Force an instruction set (default: LOCKSTEP_ISA, else the best)")
       ->type_name("NAME");
   add_kv_type_option(*app, bench->kv_type);
+  bench->placement.add_to(*app);
   bench->plan.add_to(*app);
   bench->profile.add_to(*app);
   app->add_flag("--batched", bench->batched, "Many sequences together instead of one");

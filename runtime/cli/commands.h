@@ -16,6 +16,7 @@ Command add_batch(CLI::App& root);
 Command add_bench(CLI::App& root);
 Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
+Command add_topology(CLI::App& root);
 Command add_inspect(CLI::App& root);
 Command add_plan(CLI::App& root);
 Command add_perplexity(CLI::App& root);

@@ -12,8 +12,10 @@
 #include "quant/isa.h"
 #include "quant/kernels.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/placement_options.h"
 #include "topology/budget.h"
 #include "topology/machine.h"
+#include "topology/memory_policy.h"
 #include "topology/placement.h"
 
 namespace lockstep::cli {
@@ -36,12 +38,6 @@ std::string huge_pages() {
   const std::size_t close = line.find(']');
   if (open == line.npos || close == line.npos || close < open) return "unknown";
   return line.substr(open + 1, close - open - 1);
-}
-
-std::string numa_balancing() {
-  const std::string line = first_line("/proc/sys/kernel/numa_balancing");
-  if (line.empty()) return "not available";
-  return line == "0" ? "off" : "on";
 }
 
 ordered_json isa_names(quant::IsaSet set) {
@@ -142,6 +138,17 @@ std::string row(std::string_view label, const std::string& value) {
 
 }  // namespace
 
+std::string memory_binding() {
+  const std::string& refusal = topology::memory_policy_refusal();
+  return refusal.empty() ? "permitted" : refusal + "; pages go where they are first touched";
+}
+
+std::string numa_balancing() {
+  const std::string line = first_line("/proc/sys/kernel/numa_balancing");
+  if (line.empty()) return "not available";
+  return line == "0" ? "off" : "on";
+}
+
 ordered_json machine_json(const Engine& engine) {
   const topology::ThreadBudget& budget = engine.budget();
   const topology::Placement& placement = engine.placement();
@@ -167,6 +174,8 @@ ordered_json machine_json(const Engine& engine) {
           {"wait_policy", engine.wait_policy()},
           {"huge_pages", huge_pages()},
           {"numa_balancing", numa_balancing()},
+          {"numa_policy", name_of(engine.numa())},
+          {"memory_binding", memory_binding()},
           {"warnings", engine.warnings()}};
 }
 
@@ -204,6 +213,8 @@ std::string machine_text(const Engine& engine) {
   out += row("waiting", text_of(report["wait_policy"]));
   out += row("huge pages", text_of(report["huge_pages"]));
   out += row("NUMA balancing", text_of(report["numa_balancing"]));
+  out += row("NUMA policy", text_of(report["numa_policy"]));
+  out += row("memory binding", text_of(report["memory_binding"]));
   return out;
 }
 

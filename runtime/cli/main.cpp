@@ -27,6 +27,7 @@ constexpr const char* kFooter = R"(Examples:
   lockstep tokenize --pieces "Once upon a time"
   lockstep inspect model.gguf
   lockstep inspect --machine
+  lockstep topology
   lockstep plan -m model.gguf
   lockstep quantize model-f16.gguf model-q4.gguf Q4_K_M
   lockstep perplexity model.gguf text.txt
@@ -79,7 +80,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   const std::vector<Command> commands = {add_batch(app),    add_bench(app),      add_generate(app),
                                          add_tokenize(app), add_inspect(app),    add_quantize(app),
-                                         add_imatrix(app),  add_perplexity(app), add_plan(app)};
+                                         add_imatrix(app),  add_perplexity(app), add_plan(app),
+                                         add_topology(app)};
   try {
     app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {

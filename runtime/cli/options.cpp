@@ -59,12 +59,14 @@ void EngineArguments::add_to(CLI::App& app) {
       ->check(whole_number(0, kMaxInt));
   app.add_option("--isa", isa, "Force an instruction set (default: LOCKSTEP_ISA, else the best)")
       ->type_name("NAME");
+  placement.add_to(app);
 }
 
 Engine EngineArguments::create() const {
   EngineOptions options;
   options.threads = threads;
   options.isa = isa;
+  placement.apply(options);
   Engine engine = Engine::create(options);
   for (const std::string& warning : engine.warnings()) show_warning(warning);
   return engine;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lockstep/lockstep.h"
+#include "runtime/cli/placement_options.h"
 #include "runtime/sampler.h"
 
 namespace lockstep::cli {
@@ -19,6 +20,7 @@ CLI::Validator whole_number(std::uint64_t low, std::uint64_t high);
 struct EngineArguments {
   unsigned threads = 0;
   std::string isa;
+  PlacementArguments placement = {};
 
   void add_to(CLI::App& app);
   // Creates the engine and shows its warnings on stderr.

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "runtime/cli/memory_report.h"
+
 namespace lockstep::cli {
 
 namespace {
@@ -101,6 +103,9 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"context", job.context},
       {"model_bytes", job.model_bytes},
       {"cache_bytes", job.cache_bytes},
+      {"remote_bytes_per_token", job.weights.remote()},
+      {"weight_memory", memory_json(job.weights)},
+      {"cache_memory", memory_json(job.cache)},
       {"warnings", job.warnings}};
   return summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

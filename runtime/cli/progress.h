@@ -26,6 +26,7 @@ struct JobContext {
   std::vector<std::string> warnings;
   std::size_t slots = 0, context = 0;
   std::uint64_t model_bytes = 0, cache_bytes = 0;
+  MemoryReport weights, cache;  // where they lie
 };
 
 // One line for people, one JSON object for programs.

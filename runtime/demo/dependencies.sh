@@ -28,6 +28,7 @@ have_package catch2|catch2
 have_command nm|binutils
 have_command python3|python3
 have_package python3-matplotlib|python3-matplotlib
+have_command lstopo-no-graphics|hwloc-nox
 PAIRS
         ;;
       ci)
@@ -50,6 +51,13 @@ have_package isolinux|isolinux
 have_package syslinux-common|syslinux-common
 have_command xorriso|xorriso
 have_command script|bsdutils
+PAIRS
+        ;;
+      guest)
+        cat <<'PAIRS'
+have_command qemu-system-x86_64|qemu-system-x86
+have_command busybox|busybox-static
+have_command cpio|cpio
 PAIRS
         ;;
       *) echo "dependencies: unknown purpose $purpose" >&2 ;;
@@ -117,6 +125,13 @@ install_dependencies() {
     echo "apt-get could not install all of: ${missing[*]}" >&2
     echo "Going on without, in case the build finds them elsewhere." >&2
   fi
+}
+
+# skip REASON: ends a test whose tool is missing. Where LOCKSTEP_NO_SKIPS is set that is a failure.
+skip() {
+  echo "SKIPPED: $1" >&2
+  [ -z "${LOCKSTEP_NO_SKIPS:-}" ] || exit 1
+  exit 77
 }
 
 # Processors this process may use.

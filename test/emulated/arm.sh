@@ -8,10 +8,6 @@ build=$1
 # shellcheck source=../../runtime/demo/dependencies.sh
 . "$here/../../runtime/demo/dependencies.sh"
 
-skip() {
-  echo "SKIPPED: $1"
-  exit 77
-}
 compiler=aarch64-linux-gnu-g++
 command -v "$compiler" >/dev/null || skip "no $compiler (package g++-aarch64-linux-gnu)"
 emulator=$(command -v qemu-aarch64-static qemu-aarch64 | head -n 1) || true

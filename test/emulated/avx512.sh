@@ -8,10 +8,8 @@ root=$(cd "$here/../.." && pwd)
 write_cases=$1 compiler=$2 build=$3
 vectors=("${@:4}")  # the options that the build has for this instruction set
 
-skip() {
-  echo "SKIPPED: $1" >&2
-  exit 77
-}
+# shellcheck source=../../runtime/demo/dependencies.sh
+. "$root/runtime/demo/dependencies.sh"
 for tool in bochs-bin xorriso script objcopy ld; do
   command -v "$tool" >/dev/null || skip "no $tool (packages bochs bochs-term bochsbios isolinux syslinux-common xorriso)"
 done

@@ -5,17 +5,12 @@
 set -euo pipefail
 source=$1
 build=$2
-
-skip() {
-  echo "SKIPPED: $1"
-  exit 77
-}
+# shellcheck source=../../runtime/demo/dependencies.sh
+. "$source/runtime/demo/dependencies.sh"
 compiler=$(command -v clang++-14 clang++ | head -n 1) || skip "no clang++ (package clang-14)"
 archer=$(find /usr/lib/llvm-14/lib /usr/lib -maxdepth 2 -name 'libarcher.so*' 2>/dev/null | head -n 1)
 [ -n "$archer" ] || skip "no libarcher.so (package libomp-14-dev)"
 
-# shellcheck source=../../runtime/demo/dependencies.sh
-. "$source/runtime/demo/dependencies.sh"
 if have_command ccache; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 configure "$source" "$build" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DLOCKSTEP_SANITIZE=thread \

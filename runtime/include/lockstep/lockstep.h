@@ -36,11 +36,46 @@ struct ThreadBudget;
 struct Placement;
 }  // namespace topology
 
+// Where weights and caches lie on a machine with several NUMA nodes. All give the same bits.
+enum class NumaPolicy : std::uint8_t {
+  rows,        // a worker's rows, and the heads that it reads, on its own node
+  one_node,    // workers and memory of one node alone
+  interleave,  // page by page on all nodes that have workers
+  none,        // wherever the loading thread touches them first, as most programs have it
+  replicate,   // as rows, with a copy of all weights on every node: any worker reads any row nearby
+};
+
+// What belongs together: workers are spread over these, and one_node means one of them.
+enum class NumaLevel : std::uint8_t { socket, node, cache };
+
 struct EngineOptions {
   unsigned threads = 0;  // 0: the thread budget (affinity mask, cgroup quota, physical cores)
-  std::string
-      isa;  // force an instruction set by name; empty: the LOCKSTEP_ISA variable, else the best
+  // Force an instruction set by name; empty: the LOCKSTEP_ISA variable, else the best.
+  std::string isa = {};
   bool pin = true;  // one worker per core, unless the user bound OpenMP himself
+  NumaPolicy numa = NumaPolicy::rows;
+  NumaLevel level = NumaLevel::node;
+  std::vector<unsigned> nodes = {};       // use these NUMA nodes (OS indices) alone; empty: all
+  std::vector<unsigned> processors = {};  // and these processors
+  bool smt = false;                       // a worker on every hardware thread of a core
+  bool huge_pages = true;                 // advise them for weights and caches
+};
+
+// Bytes of memory that workers of one node read, and where they really lie.
+struct NodeBytes {
+  unsigned node = 0;        // OS index
+  std::uint64_t owned = 0;  // read by the workers of this node, touched pages
+  std::uint64_t local = 0;  // of these, on this node
+};
+
+struct MemoryReport {
+  std::vector<NodeBytes> nodes;  // those that have workers
+  std::uint64_t untouched = 0;   // bytes without a page yet
+  std::uint64_t huge_pages = 0;  // bytes in huge pages
+  std::string unknown = {};      // why the system does not tell; "" if it does
+
+  std::uint64_t owned() const noexcept;
+  std::uint64_t remote() const noexcept;  // owned, not local
 };
 
 // Seconds, summed over the workers.
@@ -64,6 +99,7 @@ class Engine {
   std::string_view openmp_runtime() const noexcept;
   // How this runtime waits at barriers, as the environment told it: "spins 200 ms, then sleeps".
   std::string_view wait_policy() const noexcept;
+  NumaPolicy numa() const noexcept;
   // What the system gave the workers since the engine was made; zeros where it does not tell.
   WorkerTime worker_time() const;
   const topology::Machine& machine() const noexcept;
@@ -108,6 +144,9 @@ class Model {
                     const ModelOptions& options = {});
 
   const ModelInfo& info() const noexcept;
+  // Asks the system where every page of the weights is: remote() is what decoding a token reads
+  // from other nodes.
+  MemoryReport memory() const;
   const Tokenizer& tokenizer() const noexcept;
   const Engine& engine() const noexcept;
 
@@ -204,6 +243,8 @@ class Session {
 
   const SessionOptions& options() const noexcept;
   std::size_t cache_bytes() const noexcept;
+  // Where the pages of the cache are, head by head against the workers that read them in decoding.
+  MemoryReport cache_memory() const;
   const StepStats& stats() const noexcept;
   // Empty unless the options ask for it. A step that was cancelled does not count; the output
   // matrix sees only tokens that want logits.

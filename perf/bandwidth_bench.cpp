@@ -1,0 +1,123 @@
+// Streaming reads from every NUMA node's memory by the cores of every node: the matrix that a study
+// of placement is read against. On one node it is one figure, the roof of decoding.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
+
+#include "ops/split.h"
+#include "runtime/bench/samples.h"
+#include "runtime/engine.h"
+#include "topology/memory_policy.h"
+#include "topology/node_memory.h"
+#include "topology/residency.h"
+
+namespace {
+
+using namespace lockstep;
+
+struct Cell {
+  unsigned cores_on = 0, memory_on = 0;  // OS indices
+  unsigned workers = 0;
+  double bytes_per_s = 0;  // median of the rounds
+  double local_share = 0;  // of the memory, on the node it should be on
+};
+
+// Eight independent sums: the loads are the limit, not the additions.
+std::uint64_t read_all(const std::uint64_t* words, std::size_t count) {
+  std::uint64_t sums[8] = {};
+  for (std::size_t i = 0; i + 8 <= count; i += 8) {
+    for (std::size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
+}
+
+// Memory of one node. The kernel is asked for it, and the cores of the node touch it first, if it
+// has any.
+topology::NodeBuffer memory_of(const topology::Machine& machine, unsigned node, std::size_t bytes) {
+  topology::NodeBuffer buffer(bytes);
+  topology::prefer_node(buffer.data(), bytes, node);
+  EngineOptions options;
+  const auto found = std::ranges::find(machine.nodes, node, &topology::MemoryNode::os_index);
+  if (!found->cores.empty()) options.nodes = {node};
+  const Engine engine = Engine::create(options);
+  engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
+    const ops::Slice mine = ops::split(bytes, 4096, lane);
+    std::fill(buffer.data() + mine.begin, buffer.data() + mine.end, std::byte{1});
+  });
+  return buffer;
+}
+
+Cell measure(const topology::NodeBuffer& buffer, unsigned cores_on, unsigned memory_on,
+             unsigned rounds) {
+  EngineOptions options;
+  options.nodes = {cores_on};
+  const Engine engine = Engine::create(options);
+  bench::Samples rates;
+  std::atomic<std::uint64_t> sink{0};  // what is read must matter to somebody
+  for (unsigned round = 0; round < rounds; ++round) {
+    const double begin = bench::seconds();
+    engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
+      const ops::Slice mine = ops::split(buffer.size(), 4096, lane);
+      const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.data() + mine.begin);
+      sink += read_all(words, mine.size() / sizeof(std::uint64_t));
+    });
+    rates.add(static_cast<double>(buffer.size()) / (bench::seconds() - begin));
+  }
+  const topology::Residency pages = topology::residency_of(buffer.data(), buffer.size());
+  const double local =
+      static_cast<double>(pages.on(memory_on)) / static_cast<double>(buffer.size());
+  return {cores_on, memory_on, engine.threads(), rates.median(), std::min(1.0, local)};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Streaming reads from the memory of every NUMA node by the cores of every node"};
+  std::size_t mebibytes = 256;
+  unsigned rounds = 9;
+  bool json = false;
+  app.add_option("--mib", mebibytes, "memory on every node, far more than the caches hold")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("-r,--rounds", rounds, "rounds of which the median counts")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--json", json, "one JSON object instead of a table");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const topology::Machine machine = Engine::create({}).machine();
+    std::vector<Cell> cells;
+    for (const topology::MemoryNode& memory : machine.nodes) {
+      if (memory.memory_bytes == 0) continue;
+      const auto buffer = memory_of(machine, memory.os_index, mebibytes << 20);
+      for (const topology::MemoryNode& cores : machine.nodes) {
+        if (cores.cores.empty()) continue;
+        cells.push_back(measure(buffer, cores.os_index, memory.os_index, rounds));
+      }
+    }
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    if (!json)
+      fmt::print("{:>9} {:>10} {:>8} {:>8} {:>9}\n", "cores on", "memory on", "workers", "GB/s",
+                 "local");
+    for (const Cell& cell : cells) {
+      rows.push_back({{"cores_on", cell.cores_on},
+                      {"memory_on", cell.memory_on},
+                      {"workers", cell.workers},
+                      {"bytes_per_s", cell.bytes_per_s},
+                      {"local_share", cell.local_share}});
+      if (!json) {
+        fmt::print("{:>9} {:>10} {:>8} {:>8.2f} {:>7.1f} %\n", cell.cores_on, cell.memory_on,
+                   cell.workers, cell.bytes_per_s / 1e9, 100 * cell.local_share);
+      }
+    }
+    if (json) fmt::print("{}\n", nlohmann::ordered_json{{"cells", rows}}.dump(2));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bandwidth_bench: error: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
