@@ -4,15 +4,15 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
 
-class LayerNorm final : public Op {
+class LayerNorm final : public RowOp {
  public:
   LayerNorm(const quant::RowKernels& kernels, std::size_t rows, float epsilon)
-      : kernels_(kernels), rows_(rows), epsilon_(epsilon) {}
+      : RowOp(rows), kernels_(kernels), epsilon_(epsilon) {}
 
   std::string_view name() const noexcept override { return "layer_norm"; }
 
@@ -24,12 +24,6 @@ class LayerNorm final : public Op {
     if (inputs.size() > 2) expect_type("layer_norm", "bias", inputs[2], row);
     return x;
   }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
   void run(const Io& io) const noexcept override {
     const auto* const weight = io.inputs[1].row<const float>(0);
@@ -43,7 +37,6 @@ class LayerNorm final : public Op {
 
  private:
   const quant::RowKernels& kernels_;
-  std::size_t rows_;
   float epsilon_;
 };
 

@@ -3,28 +3,10 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
-
-// What all of them declare: a row of x gives a value of its own.
-class Reduction : public Op {
- public:
-  Reduction(std::string_view name, std::size_t rows) : name_(name), rows_(rows) {}
-
-  std::string_view name() const noexcept override { return name_; }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t) const override { return Reach::own; }
-
- private:
-  std::string_view name_;
-  std::size_t rows_;
-};
 
 // The shape of x with 1 for the last extent.
 Shape reduced(const Shape& x) {
@@ -40,12 +22,15 @@ Shape reduced(const Shape& x) {
   }
 }
 
-class Sum final : public Reduction {
+class Sum final : public RowOp {
  public:
   Sum(std::string_view name, const quant::RowKernels& kernels, const Shape& x, bool mean)
-      : Reduction(name, x.rows()),
+      : RowOp(x.rows()),
+        name_(name),
         kernels_(kernels),
         divisor_(mean ? static_cast<float>(x.columns()) : 1.0f) {}
+
+  std::string_view name() const noexcept override { return name_; }
 
   TensorType infer(std::span<const TensorType> inputs) const override {
     expect_rows(name(), "x", inputs[0], DType::f32);
@@ -60,13 +45,16 @@ class Sum final : public Reduction {
   }
 
  private:
+  std::string_view name_;
   const quant::RowKernels& kernels_;
   float divisor_;
 };
 
-class Argmax final : public Reduction {
+class Argmax final : public Op {
  public:
-  explicit Argmax(std::size_t rows) : Reduction("argmax", rows), rows_(rows) {}
+  explicit Argmax(std::size_t rows) : rows_(rows) {}
+
+  std::string_view name() const noexcept override { return "argmax"; }
 
   TensorType infer(std::span<const TensorType> inputs) const override {
     expect_rows(name(), "x", inputs[0], DType::f32);
@@ -78,6 +66,7 @@ class Argmax final : public Reduction {
     return by_columns(rows_, 1);
   }
   bool accepts(const Partition& other) const override { return is_columns(other, rows_, 1); }
+  bool replicable() const noexcept override { return true; }
   void run(const Io& io) const noexcept override {
     const Tensor& x = io.inputs[0];
     const Slice mine = region(io, 1, rows_).columns;

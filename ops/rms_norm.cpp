@@ -1,18 +1,17 @@
-// RMSNorm of whole rows. Cheap per token and needed by every matmul that follows, so each worker
-// may repeat it for itself rather than wait at a barrier.
+// RMSNorm of whole rows (Zhang and Sennrich 2019).
 #include <memory>
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
 
-class RmsNorm final : public Op {
+class RmsNorm final : public RowOp {
  public:
   RmsNorm(const quant::RowKernels& kernels, std::size_t rows, float epsilon)
-      : kernels_(kernels), rows_(rows), epsilon_(epsilon) {}
+      : RowOp(rows), kernels_(kernels), epsilon_(epsilon) {}
 
   std::string_view name() const noexcept override { return "rms_norm"; }
 
@@ -22,13 +21,6 @@ class RmsNorm final : public Op {
     expect_type("rms_norm", "weight", inputs[1], {DType::f32, {x.shape.columns()}});
     return x;
   }
-
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t input) const override { return input == 0 ? Reach::own : Reach::all; }
 
   void run(const Io& io) const noexcept override {
     const auto* weight = io.inputs[1].row<const float>(0);
@@ -41,7 +33,6 @@ class RmsNorm final : public Op {
 
  private:
   const quant::RowKernels& kernels_;
-  std::size_t rows_;
   float epsilon_;
 };
 

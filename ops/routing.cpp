@@ -5,7 +5,7 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
@@ -13,9 +13,9 @@ namespace {
 // Whether a ranks before b: NaN is the least of all.
 bool before(float a, float b) noexcept { return a > b || (a == a && b != b); }
 
-class TopK final : public Op {
+class TopK final : public RowOp {
  public:
-  TopK(std::size_t rows, std::size_t count) : rows_(rows), count_(count) {}
+  TopK(std::size_t rows, std::size_t count) : RowOp(rows), count_(count) {}
 
   std::string_view name() const noexcept override { return "top_k"; }
   std::string detail() const override { return std::to_string(count_); }
@@ -26,14 +26,8 @@ class TopK final : public Op {
     if (count_ == 0 || count_ > x.shape.columns()) {
       shape_error("top_k", "x", x, "at least " + std::to_string(count_) + " columns, and 1 wanted");
     }
-    return {DType::i32, {rows_, count_}};
+    return {DType::i32, {rows(), count_}};
   }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t) const override { return Reach::own; }
 
   // Insertion into a short sorted list: few are wanted, and equal ones keep their order.
   void run(const Io& io) const noexcept override {
@@ -52,13 +46,12 @@ class TopK final : public Op {
   }
 
  private:
-  std::size_t rows_;
   std::size_t count_;
 };
 
-class GatherColumns final : public Op {
+class GatherColumns final : public RowOp {
  public:
-  explicit GatherColumns(std::size_t rows) : rows_(rows) {}
+  explicit GatherColumns(std::size_t rows) : RowOp(rows) {}
 
   std::string_view name() const noexcept override { return "gather_columns"; }
 
@@ -70,11 +63,6 @@ class GatherColumns final : public Op {
                 {DType::i32, {inputs[0].shape[0], ids.columns()}});
     return {DType::f32, ids};
   }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  bool replicable() const noexcept override { return true; }
   Reach reach(std::size_t) const override { return Reach::own; }
 
   void run(const Io& io) const noexcept override {
@@ -85,9 +73,6 @@ class GatherColumns final : public Op {
       for (std::size_t j = 0; j < io.output.columns(); ++j) io.output.row<float>(i)[j] = x[ids[j]];
     }
   }
-
- private:
-  std::size_t rows_;
 };
 
 class WeightedSum final : public Op {

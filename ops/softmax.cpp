@@ -8,14 +8,14 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
 
-class Softmax final : public Op {
+class Softmax final : public RowOp {
  public:
-  Softmax(const quant::RowKernels& kernels, std::size_t rows) : kernels_(kernels), rows_(rows) {}
+  Softmax(const quant::RowKernels& kernels, std::size_t rows) : RowOp(rows), kernels_(kernels) {}
 
   std::string_view name() const noexcept override { return "softmax"; }
 
@@ -23,11 +23,6 @@ class Softmax final : public Op {
     expect_rows("softmax", "x", inputs[0], DType::f32);
     return inputs[0];
   }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override { return is_rows(other, rows_); }
-  Reach reach(std::size_t) const override { return Reach::own; }
 
   void run(const Io& io) const noexcept override {
     const Region mine = region(io);
@@ -51,7 +46,6 @@ class Softmax final : public Op {
   }
 
   const quant::RowKernels& kernels_;
-  std::size_t rows_;
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ class CompareError(Exception):
     pass
 
 
-def run(command):
-    """Standard output of a command; CompareError with its last line if it fails."""
+def run(command, both=False):
+    """Standard output of a command, with standard error behind it on demand; CompareError if it fails."""
     environment = dict(os.environ)
     # A program run from its build folder finds its own libraries there.
     folder = os.path.dirname(os.path.abspath(command[0]))
@@ -38,7 +38,7 @@ def run(command):
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise CompareError(f"{os.path.basename(command[0])}: exit status {done.returncode}: {lines[-1]}")
-    return done.stdout
+    return done.stdout + (done.stderr if both else "")
 
 
 def parse(text, read, command):
@@ -58,22 +58,30 @@ def single_rates(command):
     return parse(run(command), lambda text: {test_name(row): row["avg_ts"] for row in json.loads(text)}, command)
 
 
+def batched_row(line):
+    """A line of llama-batched-bench, as JSON or of its table (which some versions write, and to standard error)."""
+    if line.startswith("{"):
+        return json.loads(line)
+    cells = [cell.strip() for cell in line.split("|")]
+    if len(cells) < 9 or not cells[1].isdigit():
+        return None
+    # | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | ...
+    return {"pp": cells[1], "tg": cells[2], "pl": cells[3], "speed_pp": float(cells[6]), "speed_tg": float(cells[8])}
+
+
 def batched_rates(command):
-    """Tokens per second by number of sequences, from the JSON lines of a llama-batched-bench-like program."""
+    """Tokens per second by number of sequences, from what a llama-batched-bench-like program prints."""
 
     def read(text):
         rates = {}
-        for line in text.splitlines():
-            if not line.startswith("{"):
-                continue
-            row = json.loads(line)
+        for row in filter(None, map(batched_row, text.splitlines())):
             rates[f"{row['pl']} x pp{row['pp']}"] = row["speed_pp"]
             rates[f"{row['pl']} x tg{row['tg']}"] = row["speed_tg"]
         if not rates:
-            raise ValueError("no line of JSON")
+            raise ValueError("no row of JSON and no table")
         return rates
 
-    return parse(run(command), read, command)
+    return parse(run(command, both=True), read, command)
 
 
 class Comparison:

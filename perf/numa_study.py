@@ -20,10 +20,10 @@ import json
 import os
 import shlex
 import statistics
-import subprocess
 import sys
 import time
 
+import compare
 import placement_model
 
 POLICIES = ("rows", "one-node", "interleave", "none", "replicate")
@@ -32,20 +32,9 @@ KEPT = ("openmp", "wait_policy", "isa", "kernels", "numa_nodes", "numa_balancing
         "huge_page_bytes", "logits_hash")
 
 
-class StudyError(Exception):
-    pass
-
-
 def run(command):
-    """Standard output of a command as JSON; StudyError with its own last line if it fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise StudyError(f"{command[0]}: {error.strerror}; build the project first or give --build") from error
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        raise StudyError(f"{' '.join(command)}: {lines[-1]}")
-    return json.loads(done.stdout)
+    """What a command prints, as JSON; CompareError if it fails."""
+    return compare.parse(compare.run(command), json.loads, command)
 
 
 def name_of(cell):
@@ -309,7 +298,7 @@ def main(arguments):
             study.dry_run()
         else:
             study.run()
-    except (StudyError, ValueError, OSError) as error:
+    except (compare.CompareError, ValueError, OSError) as error:
         print(f"numa_study: error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -25,6 +25,8 @@ ModelInfo describe(const GgufFile& file, const Model::Impl& model) {
   info.context = config.context;
   for (const GgufTensor& tensor : file.tensors()) info.parameters += tensor.elements;
   info.weight_bytes = model.weights.bytes;
+  info.load_bytes = model.weights.read_bytes;
+  info.load_seconds = model.weights.read_seconds;
   for (const ops::ShardedMatrix& matrix : model.weights.matrices) {
     info.decode_bytes += matrix.bytes();
     const std::string name(matrix.kernel->name);

@@ -67,7 +67,10 @@ std::string openmp_wait_policy() {
   const bool gnu = !runtimes.empty() && runtimes.front() == "libgomp";
   const std::string own = lower(variable(gnu ? "GOMP_SPINCOUNT" : "KMP_BLOCKTIME"));
   if (own == "infinite" || own == "infinity") return "spins";
-  if (!own.empty()) return "spins " + own + (gnu ? " rounds" : " ms") + ", then sleeps";
+  if (!own.empty()) {
+    const bool plain = own.find_first_not_of("0123456789") == own.npos;  // without a unit
+    return "spins " + own + (gnu ? " rounds" : plain ? " ms" : "") + ", then sleeps";
+  }
   if (policy == "active") return "spins";
   if (policy == "passive") return "sleeps";
   return gnu ? "spins 300000 rounds, then sleeps" : "spins 200 ms, then sleeps";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -247,6 +248,7 @@ void WeightLoader::load(const ModelOptions& options) {
                                             std::to_string(total >> 20) + " MiB of weights");
   }
   Progress progress(options, total);
+  const auto begin = std::chrono::steady_clock::now();
   executor_.team([&](const ops::Lane& lane) noexcept {
     try {
       load_slices(lane, progress);
@@ -255,6 +257,9 @@ void WeightLoader::load(const ModelOptions& options) {
     }
   });
   progress.rethrow();
+  weights_.read_bytes = total;
+  weights_.read_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const TableRequest& request : tables_) {
     const quant::FormatTraits& format = *request.tensor->format;
     if (!format.first_bad_scale) continue;

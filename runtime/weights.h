@@ -35,6 +35,8 @@ struct Weights {
   };
   std::vector<Part> parts;
   std::uint64_t bytes = 0;  // packed matrices and tables
+  std::uint64_t read_bytes = 0;
+  double read_seconds = 0;
 };
 
 // Ask for every weight by name and shape, then load() them all at once.

@@ -61,6 +61,8 @@ ordered_json common_fields(const BenchedModel& model) {
           {"numa_nodes", engine.placement().nodes},
           {"numa_balancing", numa_balancing()},
           {"remote_bytes_per_token", model.memory.remote()},
+          {"load_bytes_per_s",
+           info.load_seconds > 0 ? static_cast<double>(info.load_bytes) / info.load_seconds : 0.0},
           {"huge_page_bytes", model.memory.huge_pages},
           {"kernels", fmt::format("{}", fmt::join(info.kernels, " "))}};
 }

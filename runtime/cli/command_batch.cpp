@@ -13,12 +13,13 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
-#include "runtime/cli/machine_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
+#include "runtime/cli/starvation.h"
 #include "runtime/cli/stop_signals.h"
 #include "runtime/cli/stopwatch.h"
+#include "runtime/cli/units.h"
 #include "topology/budget.h"
 
 namespace lockstep::cli {
@@ -118,10 +119,12 @@ std::string plan_text(const Model& model, const Session& session) {
   const ModelInfo& info = model.info();
   const SessionOptions& options = session.options();
   return fmt::format(
-      "model {} ({}, {:.1f} M parameters, {:.1f} MB of weights); cache {:.1f} MB for {} slots x {} "
-      "positions; {}",
+      "model {} ({}, {:.1f} M parameters, {:.1f} MB of weights, read {}); cache {:.1f} MB for {} "
+      "slots "
+      "x {} positions; {}",
       info.name.empty() ? "without a name" : for_terminal(info.name), info.architecture,
       static_cast<double>(info.parameters) / 1e6, static_cast<double>(info.weight_bytes) / 1e6,
+      humane_rate(info.load_bytes, info.load_seconds),
       static_cast<double>(session.cache_bytes()) / 1e6, options.slots, options.context,
       team_text(model.engine()));
 }
@@ -145,6 +148,8 @@ JobContext job_context(const Model& model, const Session& session, double load_s
   context.context = session.options().context;
   context.model_bytes = info.weight_bytes;
   context.cache_bytes = session.cache_bytes();
+  context.load_bytes = info.load_bytes;
+  context.read_seconds = info.load_seconds;
   context.weights = model.memory();
   context.cache = session.cache_memory();
   return context;

@@ -12,8 +12,8 @@
 #include "runtime/cli/bench_report.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
-#include "runtime/cli/machine_report.h"
 #include "runtime/cli/options.h"
+#include "runtime/cli/starvation.h"
 #include "runtime/cli/stop_signals.h"
 
 namespace lockstep::cli {

@@ -57,17 +57,21 @@ int Inspect::show_residency() const {
                                            {"memory_binding", memory_binding()},
                                            {"numa_balancing", numa_balancing()},
                                            {"remote_bytes_per_token", weights.remote()},
+                                           {"load_bytes", loaded.info().load_bytes},
+                                           {"load_seconds", loaded.info().load_seconds},
                                            {"weights", memory_json(weights)},
                                            {"cache", memory_json(cache)},
                                            {"cache_tokens", batch.size()}};
     print(report.dump(2) + "\n");
     return 0;
   }
-  print(fmt::format(
-      "policy {}, {} threads, NUMA balancing {}\n{}\n{} after {} tokens\n"
-      "remote bytes per token: {}\n",
-      name_of(team.numa()), team.threads(), numa_balancing(), memory_text("weights", weights),
-      memory_text("cache", cache), batch.size(), grouped(weights.remote())));
+  print(
+      fmt::format("policy {}, {} threads, NUMA balancing {}; read {}\n{}\n{} after {} tokens\n"
+                  "remote bytes per token: {}\n",
+                  name_of(team.numa()), team.threads(), numa_balancing(),
+                  humane_rate(loaded.info().load_bytes, loaded.info().load_seconds),
+                  memory_text("weights", weights), memory_text("cache", cache), batch.size(),
+                  grouped(weights.remote())));
   return 0;
 }
 

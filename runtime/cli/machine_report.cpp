@@ -11,7 +11,6 @@
 #include "quant/format.h"
 #include "quant/isa.h"
 #include "quant/kernels.h"
-#include "runtime/cli/console.h"
 #include "runtime/cli/placement_options.h"
 #include "topology/budget.h"
 #include "topology/machine.h"
@@ -216,24 +215,6 @@ std::string machine_text(const Engine& engine) {
   out += row("NUMA policy", text_of(report["numa_policy"]));
   out += row("memory binding", text_of(report["memory_binding"]));
   return out;
-}
-
-std::string starvation_text(const Engine& engine, const WorkerTime& time) {
-  // A little queueing is everywhere; a short run tells nothing.
-  if (time.running + time.starved < 0.5 || time.starved_share() < 0.1) return "";
-  const bool more = engine.threads() > engine.budget().threads;
-  return fmt::format(
-      "the workers were ready to run but waited for a processor {:.0f} % of the time: {}",
-      100 * time.starved_share(),
-      more ? fmt::format("{} threads share what {} can use; give fewer --threads", engine.threads(),
-                         engine.budget().threads)
-           : "other processes run on their cores; ask for cores of your own (sbatch --exclusive) "
-             "or give fewer --threads");
-}
-
-void note_starvation(const Engine& engine) {
-  const std::string text = starvation_text(engine, engine.worker_time());
-  if (!text.empty()) show_note(text);
 }
 
 }  // namespace lockstep::cli

@@ -17,9 +17,4 @@ std::string numa_balancing();
 // "permitted", or why the kernel places no pages for us and what happens then.
 std::string memory_binding();
 
-// One line that says that the workers did not get their processors in this time, and what to do;
-// "" if they did. note_starvation() shows it on stderr for the time since the engine was made.
-std::string starvation_text(const Engine& engine, const WorkerTime& time);
-void note_starvation(const Engine& engine);
-
 }  // namespace lockstep::cli

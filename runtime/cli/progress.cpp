@@ -65,11 +65,12 @@ std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
   return fmt::format(
       "{} of {} rows ({} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} tok/s; "
       "weights read "
-      "at {} GB/s; {} {}, {} that {}, kernels {}",
+      "at {} GB/s, {} MB a token from other NUMA nodes; {} {}, {} that {}, kernels {}",
       stats.rows, stats.total, stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
       short_number(rate(static_cast<double>(stats.prompt_tokens), job.seconds)),
       short_number(rate(static_cast<double>(stats.output_tokens), job.seconds)),
-      short_number(gigabytes_per_second(stats)), job.threads,
+      short_number(gigabytes_per_second(stats)),
+      short_number(static_cast<double>(job.weights.remote()) / 1e6), job.threads,
       job.threads == 1 ? "thread" : "threads", job.openmp_runtime, job.wait_policy,
       joined(job.kernels));
 }
@@ -86,6 +87,7 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"output_tokens", stats.output_tokens},
       {"steps", stats.steps},
       {"load_seconds", job.load_seconds},
+      {"load_bytes_per_second", rate(static_cast<double>(job.load_bytes), job.read_seconds)},
       {"seconds", job.seconds},
       {"step_seconds", stats.step_seconds},
       {"prompt_tokens_per_second", rate(static_cast<double>(stats.prompt_tokens), job.seconds)},

@@ -16,8 +16,10 @@ std::string progress_text(const batch::JobStats& stats, double seconds, bool bar
 // What the summary tells beside the job's own counts.
 struct JobContext {
   std::string model;
-  double load_seconds = 0;
-  double seconds = 0;  // reading, computing and writing; without loading
+  double load_seconds = 0;  // until the first step could be made
+  std::uint64_t load_bytes = 0;
+  double read_seconds = 0;  // of these bytes
+  double seconds = 0;       // reading, computing and writing; without loading
   unsigned threads = 0;
   std::string openmp_runtime, wait_policy;
   WorkerTime worker_time;

@@ -18,6 +18,13 @@ inline std::string grouped(std::uint64_t value) {
   return digits;
 }
 
+// "637 MB in 0.21 s, 3.03 GB/s"
+inline std::string humane_rate(std::uint64_t bytes, double seconds) {
+  const auto amount = static_cast<double>(bytes);
+  return fmt::format("{:.4g} MB in {:.2f} s, {:.2f} GB/s", amount / 1e6, seconds,
+                     seconds > 0 ? amount / 1e9 / seconds : 0.0);
+}
+
 // Three significant digits and a unit: "512 B", "1.50 MiB", "98.6 GiB".
 inline std::string humane_bytes(std::uint64_t bytes) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

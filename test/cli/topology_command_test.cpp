@@ -1,12 +1,16 @@
 // `lockstep topology` on machines that are not there, and the placement options.
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "support/catch.h"
 #include "support/scoped_variable.h"
 #include "support/temp_dir.h"
 #include "test/cli/process.h"
+#include "topology/core_claims.h"
+#include "topology/machine.h"
 
+using namespace lockstep;
 using namespace lockstep::test;
 using nlohmann::json;
 
@@ -34,6 +38,7 @@ struct Row {
   std::vector<int> nodes;       // their OS indices
 };
 
+constexpr const char* kSmall = "Package:2 [NUMANode(memory=8GiB)] L3:1 Core:4 PU:2";
 constexpr const char* kXeon = "Package:2 [NUMANode(memory=192GiB)] L3:1 Core:24 PU:2";
 constexpr const char* kClusters = "Package:2 Group:2 [NUMANode(memory=96GiB)] L3:1 Core:12 PU:2";
 // Flat mode: every cluster has memory of its own and high-bandwidth memory beside it.
@@ -46,6 +51,8 @@ constexpr const char* kGaps = "NUMANode:3(memory=8GiB indexes=7,2,5) Core:4 PU:1
 
 TEST_CASE("topology: workers, nodes and rows of machines of all kinds") {
   const Row rows[] = {
+      {"two nodes of four cores, 8 threads", kSmall, {"-t", "8"}, {4, 4}, {0, 1}},
+      {"two nodes of four cores, 6 threads", kSmall, {"-t", "6"}, {3, 3}, {0, 1}},
       {"dual Xeon", kXeon, {}, {24, 24}, {0, 1}},
       {"dual Xeon, 7 threads", kXeon, {"-t", "7"}, {4, 3}, {0, 1}},
       {"dual Xeon, one node", kXeon, {"--numa", "one-node"}, {24}, {0}},
@@ -70,12 +77,15 @@ TEST_CASE("topology: workers, nodes and rows of machines of all kinds") {
     std::vector<int> nodes;
     std::vector<int> counts;
     std::size_t next_row = 0;
+    std::set<std::pair<int, int>> cores;  // by package
     for (const json& worker : plan["workers"]) {
       if (nodes.empty() || nodes.back() != worker["node"]) {
         nodes.push_back(worker["node"]);
         counts.push_back(0);
       }
       ++counts.back();
+      const bool smt = !row.options.empty() && row.options[0] == "--smt";
+      CHECK((cores.emplace(worker["package"], worker["core"]).second || smt));
       // Rows are contiguous, in worker order, and as even as can be.
       CHECK(worker["rows"][0] == next_row);
       next_row = worker["rows"][1];
@@ -157,6 +167,24 @@ TEST_CASE("placement options: wrong use is refused in one line") {
     CHECK(contains(outcome.err, part));
     CHECK(outcome.out.empty());
   }
+}
+
+TEST_CASE("ranks of a machine that were given the same cores are told so") {
+  const topology::Machine machine = topology::Machine::detect();
+  std::vector<unsigned> processors;
+  for (const topology::Core& core : machine.cores) {
+    processors.insert(processors.end(), core.processors.begin(), core.processors.end());
+  }
+  // This process stands for the other rank.
+  const topology::CoreClaims claims(processors);
+  Invocation rank;
+  rank.arguments = {"generate", "-t", "1", "-n", "1", "Once"};
+  CHECK(run(rank).err.find("another rank") == std::string::npos);
+  rank.environment = {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Outcome outcome = run(rank);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "used by another rank on this machine"));
+  CHECK(contains(outcome.err, "mpirun --bind-to numa"));
 }
 
 TEST_CASE("every policy gives the same logits and tells where the pages are") {

@@ -20,7 +20,7 @@ includes() {
 
 std='<[a-z_0-9]+>'
 intrinsics='<(immintrin|arm_neon|arm_sve|cpuid|sys/auxv|asm/hwcap)\.h>'
-system='<((sys|linux|asm)/[a-z_]+|sched|unistd|fcntl|link|dlfcn|signal|termios)\.h>'
+system='<((sys|linux|asm)/[a-z_]+|sched|unistd|fcntl|link|dlfcn|signal|spawn|termios)\.h>'
 list() { mapfile -t files < <(cpp_files "$source" "$@"); }
 
 list topology

@@ -44,6 +44,13 @@ class GuestError(Exception):
     """The guest did not come to its end."""
 
 
+def kernel_package():
+    """The package that Debian's newest kernel for cloud machines is in, or None."""
+    depends = ["apt-cache", "depends", "linux-image-cloud-amd64"]
+    found = re.search(r"Depends: (linux-image-\S+)", subprocess.run(depends, capture_output=True, text=True, check=False).stdout)
+    return found[1] if found else None
+
+
 def fetch_kernel(folder):
     """Path of a kernel image in `folder`, fetched with apt if it is not there."""
     image = os.path.join(folder, "vmlinuz")
@@ -51,18 +58,18 @@ def fetch_kernel(folder):
         return image
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Unavailable("there is no apt-get to fetch a kernel with")
-    depends = subprocess.run(
-        ["apt-cache", "depends", "linux-image-cloud-amd64"], capture_output=True, text=True, check=False
-    ).stdout
-    found = re.search(r"Depends: (linux-image-\S+)", depends)
+    found = kernel_package()
+    if not found and os.geteuid() == 0:  # the lists may never have been fetched
+        subprocess.run(["apt-get", "-q", "update"], capture_output=True, check=False)
+        found = kernel_package()
     if not found:
         raise Unavailable("the package lists have no linux-image-cloud-amd64 (apt-get update?)")
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        got = subprocess.run(["apt-get", "download", found[1]], cwd=work, capture_output=True, text=True, check=False)
+        got = subprocess.run(["apt-get", "download", found], cwd=work, capture_output=True, text=True, check=False)
         packages = glob.glob(os.path.join(work, "*.deb"))
         if got.returncode != 0 or not packages:
-            raise Unavailable(f"{found[1]} could not be fetched: {(got.stderr.strip().splitlines() or ['?'])[-1]}")
+            raise Unavailable(f"{found} could not be fetched: {(got.stderr.strip().splitlines() or ['?'])[-1]}")
         subprocess.run(["dpkg-deb", "-x", packages[0], os.path.join(work, "root")], check=True)
         os.replace(glob.glob(os.path.join(work, "root", "boot", "vmlinuz-*"))[0], image)
     return image

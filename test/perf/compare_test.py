@@ -24,6 +24,11 @@ if "broken" in words:
     print("what?")
 elif "fails" in words:
     sys.exit("no such model")
+elif "table" in words:
+    print("|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |", file=sys.stderr)
+    print("|-------|--------|------|--------|----------|----------|----------|----------|", file=sys.stderr)
+    for count in value("-npl").split(","):
+        print(f"| {{value('-npp')}} | {{value('-ntg')}} | {{count}} | 99 | 7.0 | 1.00 | 7.0 | 1.00 |", file=sys.stderr)
 elif "-npl" in words:
     print("some banner")
     for count in value("-npl").split(","):
@@ -66,10 +71,11 @@ class CompareTest(unittest.TestCase):
         self.assertIn("load average", done.stderr)
 
     def test_batched(self):
-        done = self.compare("--batched", "--npp", "4", "--ntg", "2", "--npl", "1,3", "-r", "1")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for test in ("1 x pp4", "1 x tg2", "3 x pp4", "3 x tg2"):
-            self.assertIn(f"| {test} |", done.stdout)
+        for form in ((), ("--peer-option=table",)):
+            done = self.compare("--batched", "--npp", "4", "--ntg", "2", "--npl", "1,3", "-r", "1", *form)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for test in ("1 x pp4", "1 x tg2", "3 x pp4", "3 x tg2"):
+                self.assertIn(f"| {test} | 1.00 |", done.stdout)
 
     def test_a_program_that_fails_or_says_something_else_is_named(self):
         for word, says in (("fails", "no such model"), ("broken", "not what was asked for")):

@@ -181,6 +181,7 @@ TEST_CASE("the wait policy is what the environment says") {
        {Case{"", "", "", "spins 300000 rounds, then sleeps", "spins 200 ms, then sleeps"},
         Case{"PASSIVE", "", "", "sleeps", "sleeps"}, Case{"active", "", "", "spins", "spins"},
         Case{"active", "1000", "50", "spins 1000 rounds, then sleeps", "spins 50 ms, then sleeps"},
+        Case{"", "7", "20us", "spins 7 rounds, then sleeps", "spins 20us, then sleeps"},
         Case{"", "INFINITY", "infinite", "spins", "spins"}}) {
     const ScopedVariable policy("OMP_WAIT_POLICY", c.policy);
     const ScopedVariable spins("GOMP_SPINCOUNT", c.gnu);

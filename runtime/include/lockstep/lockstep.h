@@ -131,6 +131,8 @@ struct ModelInfo {
   std::size_t context = 0;  // trained context
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;    // packed, in memory
+  std::uint64_t load_bytes = 0;      // of weights, read from the file
+  double load_seconds = 0;           // reading, placing and packing them
   std::uint64_t decode_bytes = 0;    // weight bytes read for one token: the figure behind GB/s
   std::vector<std::string> kernels;  // distinct kernel names in use
   std::string chat_template;         // "" if the file has none
