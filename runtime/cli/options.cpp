@@ -16,7 +16,9 @@
 #include "runtime/cli/console.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/profile_report.h"
+#include "runtime/cli/units.h"
 #include "runtime/fusions.h"
+#include "topology/placement.h"
 
 namespace lockstep::cli {
 
@@ -190,7 +192,22 @@ std::filesystem::path model_path(const std::string& given) {
   return path;
 }
 
+namespace {
+
+// An experiment with memory says beforehand how much it takes.
+void note_copies(const Engine& engine, const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  const unsigned nodes = engine.placement().nodes;
+  if (engine.numa() != NumaPolicy::replicate || error) return;
+  show_note(fmt::format("a copy of the weights on each of {} NUMA nodes: about {} in all", nodes,
+                        humane_bytes(bytes * nodes)));
+}
+
+}  // namespace
+
 Model load_model(const Engine& engine, const std::filesystem::path& path) {
+  note_copies(engine, path);
   ModelOptions options;
   if (stderr_is_terminal()) options.progress = show_load_progress;
   Model model = Model::load(engine, path, options);

@@ -194,6 +194,8 @@ TEST_CASE("every policy gives the same logits and tells where the pages are") {
     const Outcome outcome = run({"generate", "-t", "2", "-n", "4", "--numa", policy,
                                  "--logits-hash", "--small-pages", "Once"});
     REQUIRE(outcome.code == 0);
+    CHECK(contains(outcome.err, "a copy of the weights on each of") ==
+          (std::string(policy) == "replicate"));
     const std::size_t at = outcome.err.find("logits hash");
     REQUIRE(at != std::string::npos);
     const std::string hash = outcome.err.substr(at, 28);

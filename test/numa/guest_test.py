@@ -48,6 +48,8 @@ HASHES = ["", "-t 1", "-t 3", "--numa interleave", "--numa none", "--numa one-no
 
 def script():
     lines = ["mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null"]
+    # Linux would move pages to their readers by itself, sooner or later: what is to be seen is where we put them.
+    lines += ["echo 0 > /proc/sys/kernel/numa_balancing"]
     for name, command in COMMANDS.items():
         lines += [f'echo "=== {name}"', f"{command} 2>/dev/null || echo failed"]
     for options in HASHES:
