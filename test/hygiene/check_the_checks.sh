@@ -87,6 +87,7 @@ expect_planted check_layers.sh
 fresh
 plant top-level-folder src/a.cpp ''
 planted=("top-level-folder: src/:")
+plant top-level-file program.log ''
 plant unfinished ops/b.cpp '// TODO: later'
 plant unfinished test/run.sh '# FIXME'
 plant machine-path README.md "see /"work/main/x

@@ -13,6 +13,12 @@ while IFS= read -r folder; do
     *) report top-level-folder "$folder/: not on the design card" ;;
   esac
 done < <(printf '%s\n' "${files[@]}" | grep / | cut -d/ -f1 | sort -u)
+while IFS= read -r file; do
+  case $file in
+    CMakeLists.txt | CMakePresets.json | README.md | LICENSE | .*) ;;
+    *) report top-level-file "$file: not on the design card" ;;
+  esac
+done < <(printf '%s\n' "${files[@]}" | grep -v /)
 
 # Written so that these lines do not match themselves. Documents and data may say what they like about
 # other people's folders, but then as an example: ~/models.
