@@ -6,31 +6,20 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
 
 // What all of them declare.
-class Elementwise : public Op {
+class Elementwise : public BlockOp {
  public:
-  Elementwise(std::string_view name, const Shape& shape)
-      : name_(name), rows_(shape.rows()), columns_(shape.columns()) {}
+  Elementwise(std::string_view name, const Shape& shape) : BlockOp(shape, 1), name_(name) {}
 
   std::string_view name() const noexcept override { return name_; }
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  bool accepts(const Partition& other) const override {
-    return is_rows(other, rows_) || is_columns(other, columns_, 1);
-  }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t) const override { return Reach::own; }
 
  private:
   std::string_view name_;
-  std::size_t rows_;
-  std::size_t columns_;
 };
 
 class Unary final : public Elementwise {

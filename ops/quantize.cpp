@@ -4,19 +4,17 @@
 
 #include "ops/check.h"
 #include "ops/ops.h"
-#include "ops/region.h"
+#include "ops/row_op.h"
 
 namespace lockstep::ops {
 namespace {
 
-class Quantize final : public Op {
+class Quantize final : public BlockOp {
  public:
   Quantize(const quant::RowKernels& kernels, const TensorType& x, quant::Format activation)
-      : kernels_(kernels),
-        activation_(activation),
-        block_(quant::traits(activation).block_values),
-        rows_(x.shape.rows()),
-        columns_(x.shape.columns()) {}
+      : BlockOp(x.shape, quant::traits(activation).block_values),
+        kernels_(kernels),
+        activation_(activation) {}
 
   std::string_view name() const noexcept override { return "quantize"; }
   std::string detail() const override { return std::string(quant::traits(activation_).name); }
@@ -24,43 +22,30 @@ class Quantize final : public Op {
   TensorType infer(std::span<const TensorType> inputs) const override {
     const TensorType& x = inputs[0];
     expect_rows("quantize", "x", x, DType::f32);
-    if (x.shape.columns() % block_ != 0) {
-      shape_error("quantize", "x", x, "columns in whole blocks of " + std::to_string(block_));
+    if (x.shape.columns() % block() != 0) {
+      shape_error("quantize", "x", x, "columns in whole blocks of " + std::to_string(block()));
     }
     return {activation_ == quant::Format::q8_0 ? DType::act_q8_0 : DType::act_q8_k, x.shape};
   }
 
-  Partition partition(std::span<const TensorType>, const TensorType&) const override {
-    return by_rows(rows_);
-  }
-  // Blocks are independent, so any cut at block edges will do.
-  bool accepts(const Partition& other) const override {
-    return is_rows(other, rows_) || is_columns(other, columns_, block_);
-  }
-  bool replicable() const noexcept override { return true; }
-  Reach reach(std::size_t) const override { return Reach::own; }
-
   void run(const Io& io) const noexcept override {
-    const auto layout = quant::ActivationLayout::of(activation_, columns_);
+    const auto layout = quant::ActivationLayout::of(activation_, columns());
     const Region mine = region(io);
     const std::size_t first = mine.columns.begin;
     if (mine.columns.empty()) return;
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
       std::byte* const row = io.output.row<std::byte>(i);
       kernels_.quantize_activations(
-          io.inputs[0].row<const float>(i) + first, mine.columns.size(), block_,
+          io.inputs[0].row<const float>(i) + first, mine.columns.size(), block(),
           reinterpret_cast<std::int8_t*>(row + layout.q) + first,
           reinterpret_cast<std::int16_t*>(row + layout.sums) + first / quant::kActivationSumRun,
-          reinterpret_cast<float*>(row + layout.scale) + first / block_);
+          reinterpret_cast<float*>(row + layout.scale) + first / block());
     }
   }
 
  private:
   const quant::RowKernels& kernels_;
   quant::Format activation_;
-  std::size_t block_;
-  std::size_t rows_;
-  std::size_t columns_;
 };
 
 }  // namespace

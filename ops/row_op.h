@@ -1,5 +1,5 @@
-// What ops declare that make every row of their output from the same row of their first input, and
-// need the whole of it.
+// What ops declare whose output can be divided into rows, and that make it part by part from the
+// same part of their inputs.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 namespace lockstep::ops {
 
+// Every row is made from the same row of the first input, and needs the whole of it.
 class RowOp : public Op {
  public:
   explicit RowOp(std::size_t rows) : rows_(rows) {}
@@ -27,6 +28,27 @@ class RowOp : public Op {
 
  private:
   std::size_t rows_;
+};
+
+// Every block of a row is made from the same block of the inputs, so rows may be cut between
+// blocks, too.
+class BlockOp : public RowOp {
+ public:
+  BlockOp(const Shape& shape, std::size_t block)
+      : RowOp(shape.rows()), columns_(shape.columns()), block_(block) {}
+
+  bool accepts(const Partition& other) const override {
+    return RowOp::accepts(other) || is_columns(other, columns_, block_);
+  }
+  Reach reach(std::size_t) const override { return Reach::own; }
+
+ protected:
+  std::size_t columns() const noexcept { return columns_; }
+  std::size_t block() const noexcept { return block_; }
+
+ private:
+  std::size_t columns_;
+  std::size_t block_;
 };
 
 }  // namespace lockstep::ops

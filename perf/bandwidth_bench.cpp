@@ -4,15 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <vector>
 
-#include "ops/split.h"
+#include "runtime/bench/roofs.h"
 #include "runtime/bench/samples.h"
-#include "runtime/engine.h"
+#include "topology/machine.h"
 #include "topology/memory_policy.h"
 #include "topology/node_memory.h"
 #include "topology/residency.h"
@@ -28,15 +26,6 @@ struct Cell {
   double local_share = 0;  // of the memory, on the node it should be on
 };
 
-// Eight independent sums: the loads are the limit, not the additions.
-std::uint64_t read_all(const std::uint64_t* words, std::size_t count) {
-  std::uint64_t sums[8] = {};
-  for (std::size_t i = 0; i + 8 <= count; i += 8) {
-    for (std::size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
-  }
-  return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
-}
-
 // Memory of one node. The kernel is asked for it, and the cores of the node touch it first, if it
 // has any.
 topology::NodeBuffer memory_of(const topology::Machine& machine, unsigned node, std::size_t bytes) {
@@ -45,11 +34,7 @@ topology::NodeBuffer memory_of(const topology::Machine& machine, unsigned node, 
   EngineOptions options;
   const auto found = std::ranges::find(machine.nodes, node, &topology::MemoryNode::os_index);
   if (!found->cores.empty()) options.nodes = {node};
-  const Engine engine = Engine::create(options);
-  engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
-    const ops::Slice mine = ops::split(bytes, 4096, lane);
-    std::fill(buffer.data() + mine.begin, buffer.data() + mine.end, std::byte{1});
-  });
+  bench::touch_in_parts(Engine::create(options), buffer);
   return buffer;
 }
 
@@ -59,16 +44,7 @@ Cell measure(const topology::NodeBuffer& buffer, unsigned cores_on, unsigned mem
   options.nodes = {cores_on};
   const Engine engine = Engine::create(options);
   bench::Samples rates;
-  std::atomic<std::uint64_t> sink{0};  // what is read must matter to somebody
-  for (unsigned round = 0; round < rounds; ++round) {
-    const double begin = bench::seconds();
-    engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
-      const ops::Slice mine = ops::split(buffer.size(), 4096, lane);
-      const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.data() + mine.begin);
-      sink += read_all(words, mine.size() / sizeof(std::uint64_t));
-    });
-    rates.add(static_cast<double>(buffer.size()) / (bench::seconds() - begin));
-  }
+  for (unsigned round = 0; round < rounds; ++round) rates.add(bench::stream_rate(engine, buffer));
   const topology::Residency pages = topology::residency_of(buffer.data(), buffer.size());
   const double local =
       static_cast<double>(pages.on(memory_on)) / static_cast<double>(buffer.size());

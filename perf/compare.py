@@ -84,6 +84,12 @@ def batched_rates(command):
     return parse(run(command, both=True), read, command)
 
 
+def write_json(value, path):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+        file.write("\n")
+
+
 class Comparison:
     def __init__(self, options):
         self.options = options
@@ -203,9 +209,7 @@ def main(arguments):
         # A program with a thread on every core makes a load of 1.
         comparison.note(f"load average during the runs: up to {max(comparison.loads):.2f} per core")
         if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump({"program": options.program, "load_before": load, "load_during": comparison.loads, "rows": rows}, file, indent=2)
-                file.write("\n")
+            write_json({"program": options.program, "load_before": load, "load_during": comparison.loads, "rows": rows}, options.json)
     except (CompareError, OSError) as error:
         print(f"compare: error: {error}", file=sys.stderr)
         return 1

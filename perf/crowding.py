@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 
-from compare import CompareError, parse, run
+from compare import CompareError, parse, run, write_json
 
 CELLS = {"quiet": "alone", "twice the threads": "oversubscribed", "beside busy loops": "crowded"}
 
@@ -115,9 +115,7 @@ def main(arguments):
         crowding.rounds()
         rows = crowding.rows()
         if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump({"cores": options.cores, "rows": rows}, file, indent=2)
-                file.write("\n")
+            write_json({"cores": options.cores, "rows": rows}, options.json)
     except (CompareError, OSError) as error:
         print(f"crowding: error: {error}", file=sys.stderr)
         return 1

@@ -99,10 +99,16 @@ def plain(cells):
     return [cell for cell in cells if not cell["smt"] and not cell["nodes"] and not cell["small_pages"]]
 
 
+def curves(cells):
+    """Policy, color and the cells of its curve in order of threads."""
+    for policy, color in COLORS.items():
+        mine = [cell for cell in plain(cells) if cell["policy"] == policy]
+        yield policy, color, sorted(mine, key=lambda cell: cell["threads"])
+
+
 def speed_plot(cells, test):
     figure, axes = new_plot()
-    for policy, color in COLORS.items():
-        mine = sorted((cell for cell in plain(cells) if cell["policy"] == policy), key=lambda cell: cell["threads"])
+    for policy, color, mine in curves(cells):
         measured = [(cell["threads"], median(cell, test)) for cell in mine if test and median(cell, test)]
         if measured:
             axes.plot(*zip(*measured), color=color, marker="o", label=policy)
@@ -137,8 +143,7 @@ def bytes_plot(cells):
 
 def barrier_plot(cells, test):
     figure, axes = new_plot((8.2, 3.2))
-    for policy, color in COLORS.items():
-        mine = sorted((cell for cell in plain(cells) if cell["policy"] == policy), key=lambda cell: cell["threads"])
+    for policy, color, mine in curves(cells):
         points = [(cell["threads"], 100 * cell["last"][test]["barrier_share"]) for cell in mine if cell.get("last")]
         if points:
             axes.plot(*zip(*points), color=color, marker="o", label=policy)

@@ -148,9 +148,7 @@ class Study:
 
     def save(self):
         path = self.options.output + ".json"
-        with open(path + ".part", "w", encoding="utf-8") as file:
-            json.dump(self.result, file, indent=2)
-            file.write("\n")
+        compare.write_json(self.result, path + ".part")
         os.replace(path + ".part", path)
         columns = ["model", "policy", "threads", "nodes", "smt", "small_pages", "test", "tokens_per_s", "samples",
                    "share_of_stream", "barrier_share", "predicted_tokens_per_s", "remote_bytes_per_token", "huge_page_bytes"]

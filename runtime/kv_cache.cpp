@@ -38,15 +38,9 @@ ops::DType dtype_of(KvType type, const ModelConfig& config) {
 }
 
 // The node of the worker that attends to the first query of this head when one token is decoded:
-// queries are split among the workers head after head.
+// queries are split evenly among the workers, head after head.
 unsigned reader_node(const topology::Placement& placement, std::size_t head, std::size_t heads) {
-  const auto workers = static_cast<unsigned>(placement.workers.size());
-  for (unsigned worker = 0; worker < workers; ++worker) {
-    // In units of a query per worker and head, which every number of queries is split like.
-    const ops::Slice slice = ops::split(heads * workers, 1, {worker, workers, 0, 1});
-    if (head * workers < slice.end) return placement.workers[worker].os_node;
-  }
-  return placement.workers.empty() ? 0 : placement.workers.back().os_node;
+  return placement.workers[head * placement.workers.size() / heads].os_node;
 }
 
 }  // namespace

@@ -66,7 +66,6 @@ MemoryReport Model::memory() const {
   MemoryCount count(impl_->engine.impl().page_policy().nodes());
   for (const Weights::Part& part : impl_->weights.parts) {
     count.add(part.data, part.bytes, part.os_node);
-    count.add_huge_pages(part.data, part.bytes);
   }
   return count.report();
 }

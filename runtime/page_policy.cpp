@@ -64,10 +64,13 @@ void MemoryCount::add(const std::byte* data, std::size_t bytes, unsigned os_node
   for (const auto& [node, on_node] : residency.bytes_on) owner->owned += on_node;
   owner->local += residency.on(os_node);
   report_.untouched += residency.untouched;
+  ranges_.push_back({data, bytes});
 }
 
-void MemoryCount::add_huge_pages(const std::byte* data, std::size_t bytes) {
-  report_.huge_pages += topology::huge_page_bytes(data, bytes);
+MemoryReport MemoryCount::report() const {
+  MemoryReport report = report_;
+  report.huge_pages = topology::huge_page_bytes(ranges_);
+  return report;
 }
 
 std::uint64_t MemoryReport::owned() const noexcept {

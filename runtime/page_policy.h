@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "lockstep/lockstep.h"
@@ -41,11 +42,12 @@ class MemoryCount {
   explicit MemoryCount(const std::vector<unsigned>& nodes);
   // Adds memory that the workers of this node read.
   void add(const std::byte* data, std::size_t bytes, unsigned os_node);
-  void add_huge_pages(const std::byte* data, std::size_t bytes);
-  const MemoryReport& report() const noexcept { return report_; }
+  // All that was added, with its huge pages.
+  MemoryReport report() const;
 
  private:
   MemoryReport report_;
+  std::vector<std::span<const std::byte>> ranges_;
 };
 
 }  // namespace lockstep

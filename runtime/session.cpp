@@ -331,9 +331,6 @@ MemoryReport Session::cache_memory() const {
   for (const KvCache::Part& part : impl_->cache.parts()) {
     count.add(part.data, part.bytes, part.os_node);
   }
-  if (!impl_->cache.parts().empty()) {
-    count.add_huge_pages(impl_->cache.parts().front().data, impl_->cache.bytes());
-  }
   return count.report();
 }
 const StepStats& Session::stats() const noexcept { return impl_->stats; }

@@ -64,21 +64,25 @@ Residency residency_of(const std::byte* data, std::size_t bytes) {
   return residency;
 }
 
-std::uint64_t huge_page_bytes(const std::byte* data, std::size_t bytes,
+std::uint64_t huge_page_bytes(std::span<const std::span<const std::byte>> ranges,
                               const std::filesystem::path& smaps) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const auto end = begin + bytes;
   std::uint64_t found = 0;
-  std::uint64_t overlap = 0;  // of the mapping that is being described
+  std::uint64_t overlap = 0;  // of the mapping that is being described with all ranges
   std::ifstream file(smaps);
   for (std::string line; std::getline(file, line);) {
     const std::string_view text = line;
     const std::size_t dash = text.find('-');
     const std::size_t colon = text.find(':');
     if (dash != text.npos && dash < text.find(' ')) {  // "7f00-7f80 rw-p ..."
-      const std::uint64_t low = std::max<std::uint64_t>(begin, number(text.substr(0, dash), 16));
-      const std::uint64_t high = std::min<std::uint64_t>(end, number(text.substr(dash + 1), 16));
-      overlap = low < high ? high - low : 0;
+      const std::uint64_t begin = number(text.substr(0, dash), 16);
+      const std::uint64_t end = number(text.substr(dash + 1), 16);
+      overlap = 0;
+      for (const std::span<const std::byte> range : ranges) {
+        const auto first = reinterpret_cast<std::uintptr_t>(range.data());
+        const std::uint64_t low = std::max<std::uint64_t>(begin, first);
+        const std::uint64_t high = std::min<std::uint64_t>(end, first + range.size());
+        if (low < high) overlap += high - low;
+      }
     } else if (overlap != 0 && text.substr(0, colon) == "AnonHugePages") {
       found += std::min(overlap, number(text.substr(colon + 1), 10) * 1024);
     }

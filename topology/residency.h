@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 
 namespace lockstep::topology {
@@ -23,9 +24,10 @@ struct Residency {
 // The pages that begin in [data, data + bytes).
 Residency residency_of(const std::byte* data, std::size_t bytes);
 
-// Bytes of [data, data + bytes) in huge pages, at most: of a mapping that lies partly outside, the
-// huge pages may, too. 0 where the system does not tell. `smaps` is /proc/self/smaps.
-std::uint64_t huge_page_bytes(const std::byte* data, std::size_t bytes,
+// Bytes of these ranges, which do not overlap, in huge pages, at most: of a mapping that lies
+// partly outside, the huge pages may, too. 0 where the system does not tell. `smaps` is
+// /proc/self/smaps, which the kernel walks all pages of the process for: asked once for all.
+std::uint64_t huge_page_bytes(std::span<const std::span<const std::byte>> ranges,
                               const std::filesystem::path& smaps = "/proc/self/smaps");
 
 }  // namespace lockstep::topology

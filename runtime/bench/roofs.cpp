@@ -29,22 +29,26 @@ std::uint64_t read_all(const std::uint64_t* words, std::size_t count) {
 
 }  // namespace
 
-StreamRoof::StreamRoof(const Engine& engine, std::size_t bytes) : engine_(engine), buffer_(bytes) {
-  engine_.impl().executor->team([&](const ops::Lane& lane) noexcept {
-    const ops::Slice mine = ops::split(buffer_.size(), kPage, lane);
-    std::fill(buffer_.data() + mine.begin, buffer_.data() + mine.end, std::byte{1});
+void touch_in_parts(const Engine& engine, const topology::NodeBuffer& buffer) {
+  engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
+    const ops::Slice mine = ops::split(buffer.size(), kPage, lane);
+    std::fill(buffer.data() + mine.begin, buffer.data() + mine.end, std::byte{1});
   });
 }
 
-double StreamRoof::measure() {
+double stream_rate(const Engine& engine, const topology::NodeBuffer& buffer) {
   std::atomic<std::uint64_t> sink{0};  // what is read must matter to somebody
   const double begin = seconds();
-  engine_.impl().executor->team([&](const ops::Lane& lane) noexcept {
-    const ops::Slice mine = ops::split(buffer_.size(), kPage, lane);
-    const auto* words = reinterpret_cast<const std::uint64_t*>(buffer_.data() + mine.begin);
+  engine.impl().executor->team([&](const ops::Lane& lane) noexcept {
+    const ops::Slice mine = ops::split(buffer.size(), kPage, lane);
+    const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.data() + mine.begin);
     sink += read_all(words, mine.size() / sizeof(std::uint64_t));
   });
-  return static_cast<double>(buffer_.size()) / (seconds() - begin);
+  return static_cast<double>(buffer.size()) / (seconds() - begin);
+}
+
+StreamRoof::StreamRoof(const Engine& engine, std::size_t bytes) : engine_(engine), buffer_(bytes) {
+  touch_in_parts(engine_, buffer_);
 }
 
 double measure_peak(const Engine& engine, quant::Isa isa, bool dense) {

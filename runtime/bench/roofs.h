@@ -12,6 +12,11 @@
 
 namespace lockstep::bench {
 
+// Touches the memory for the first time, each worker its own part.
+void touch_in_parts(const Engine& engine, const topology::NodeBuffer& buffer);
+// One pass over the memory, each worker over its own part, in bytes per second.
+double stream_rate(const Engine& engine, const topology::NodeBuffer& buffer);
+
 // Reads a buffer much larger than the caches, each worker its own first-touched part.
 class StreamRoof {
  public:
@@ -19,7 +24,7 @@ class StreamRoof {
   explicit StreamRoof(const Engine& engine, std::size_t bytes = kBytes);
 
   // One pass over the buffer, in bytes per second.
-  double measure();
+  double measure() { return stream_rate(engine_, buffer_); }
 
  private:
   Engine engine_;

@@ -120,8 +120,7 @@ std::string plan_text(const Model& model, const Session& session) {
   const SessionOptions& options = session.options();
   return fmt::format(
       "model {} ({}, {:.1f} M parameters, {:.1f} MB of weights, read {}); cache {:.1f} MB for {} "
-      "slots "
-      "x {} positions; {}",
+      "slots x {} positions; {}",
       info.name.empty() ? "without a name" : for_terminal(info.name), info.architecture,
       static_cast<double>(info.parameters) / 1e6, static_cast<double>(info.weight_bytes) / 1e6,
       humane_rate(info.load_bytes, info.load_seconds),

@@ -44,6 +44,12 @@ class GuestError(Exception):
     """The guest did not come to its end."""
 
 
+def require_tools():
+    for command in NEEDED:
+        if not shutil.which(command):
+            raise Unavailable(f"there is no {command}")
+
+
 def kernel_package():
     """The package that Debian's newest kernel for cloud machines is in, or None."""
     depends = ["apt-cache", "depends", "linux-image-cloud-amd64"]
@@ -130,9 +136,6 @@ class Layout:
 
 def run(layout, kernel, files, script, timeout):
     """What the script prints in the guest. Raises GuestError unless it ends with status 0."""
-    for command in NEEDED:
-        if not shutil.which(command):
-            raise Unavailable(f"there is no {command}")
     with tempfile.TemporaryDirectory() as folder:
         initrd = os.path.join(folder, "initrd")
         console, output = os.path.join(folder, "console"), os.path.join(folder, "output")

@@ -196,10 +196,8 @@ def main(words):
     GuestTest.helpers = [os.path.join(helpers, name) for name in ("interleave", "forbid")]
     GuestTest.layout = LAYOUTS[layout]
     try:
+        guest.require_tools()
         GuestTest.kernel = guest.fetch_kernel(kernels)
-        for command in guest.NEEDED:
-            if not guest.shutil.which(command):
-                raise guest.Unavailable(f"there is no {command}")
     except guest.Unavailable as reason:
         print(f"SKIPPED: no guest can be run: {reason}")
         return 1 if os.environ.get("LOCKSTEP_NO_SKIPS") else 77

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <span>
 
 #include "support/catch.h"
 #include "topology/described_machine.h"
@@ -49,13 +50,19 @@ TEST_CASE("huge pages are read from the description of the mappings") {
                          "800000-900000 r--p 00000000 08:01 77 /usr/lib/a-b.so\n"
                          "AnonHugePages:      1024 kB\n";
   const auto bytes = [&](std::uintptr_t begin, std::uintptr_t end) {
-    return huge_page_bytes(reinterpret_cast<const std::byte*>(begin), end - begin, file);
+    const std::span<const std::byte> range(reinterpret_cast<const std::byte*>(begin), end - begin);
+    return huge_page_bytes({&range, 1}, file);
   };
   CHECK(bytes(0x1000, 0x201000) == 1024 * 1024);
   CHECK(bytes(0x300000, 0x500000) == 2 * 1024 * 1024);  // at most what lies in the range
   CHECK(bytes(0x1000, 0x700000) == 5 * 1024 * 1024);
   CHECK(bytes(0x900000, 0xa00000) == 0);
-  CHECK(huge_page_bytes(nullptr, 4096, file.parent_path() / "missing") == 0);
+  const std::span<const std::byte> pieces[] = {
+      {reinterpret_cast<const std::byte*>(0x1000), 0x1000},
+      {reinterpret_cast<const std::byte*>(0x300000), 0x1000},
+      {reinterpret_cast<const std::byte*>(0x400000), 0x1000}};
+  CHECK(huge_page_bytes(pieces, file) == 3 * 0x1000);
+  CHECK(huge_page_bytes(pieces, file.parent_path() / "missing") == 0);
 }
 
 TEST_CASE("placing pages is refused or works, and never harms the memory") {
