@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 
+#include "ops/cache_blocks.h"
 #include "ops/check.h"
 #include "ops/ops.h"
 
@@ -22,20 +23,26 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::size_t kBlock = 64;
-constexpr std::size_t kStretch = 32;
+constexpr std::size_t kStretch = kAttentionStretch;
 // Rows that transpose16() and dot_tile() take at once.
 constexpr std::size_t kTile = 16;
 // With fewer queries, turning the keys around costs more than adding across lanes.
 constexpr std::size_t kTileQueries = 4;
 static_assert(kAttentionPiece % kStretch == 0 && kStretch % kTile == 0);
 
-// Keys or values of one head in one slot, position by position.
+// Keys or values of one head in one slot.
 struct CacheView {
-  const std::byte* first = nullptr;  // position 0
-  std::size_t stride = 0;            // bytes to the next position
-  DType dtype = DType::f32;
+  const Tensor& cache;
+  CacheBlocks blocks;
+  std::size_t head = 0;
+  std::size_t slot = 0;
 
-  const std::byte* at(std::size_t position) const noexcept { return first + position * stride; }
+  DType dtype() const noexcept { return cache.type.dtype; }
+  std::size_t stride() const noexcept { return cache.row_stride; }  // bytes to the next position
+  // Those up to the end of the stretch that the position is in follow it in memory.
+  const std::byte* at(std::size_t position) const noexcept {
+    return cache.row<const std::byte>(blocks.row(head, slot, position));
+  }
 };
 
 // f32 rows, `stride` values apart.
@@ -122,6 +129,13 @@ class Attention final : public Op {
     expect_type("attention", "v_cache", inputs[2], keys);
     expect_type("attention", "positions", inputs[3], {DType::i32, {q.shape[0]}});
     expect_type("attention", "slots", inputs[4], {DType::i32, {q.shape[0]}});
+    if (inputs.size() > 5) {
+      expect_block_table("attention", inputs[5]);
+      if (keys.shape[2] % kStretch != 0) {
+        shape_error("attention", "k_cache", keys,
+                    "blocks of a multiple of " + std::to_string(kStretch) + " positions");
+      }
+    }
     return q;
   }
 
@@ -147,21 +161,22 @@ class Attention final : public Op {
       const std::size_t kv_head = unit / (group * tokens_);
       const std::int32_t slot = slots[unit / group % tokens_];
       Block block;
-      for (; unit < mine.end && block.queries < kBlock; ++unit) {
-        const std::size_t token = unit / group % tokens_;
-        if (unit / (group * tokens_) != kv_head || slots[token] != slot) break;
-        append(io, token, kv_head * group + unit % group, block);
-      }
-      attend(view(io.inputs[1], static_cast<std::size_t>(slot), kv_head),
-             view(io.inputs[2], static_cast<std::size_t>(slot), kv_head), scratch, block);
+      do {
+        append(io, unit / group % tokens_, kv_head * group + unit % group, block);
+        ++unit;
+      } while (unit < mine.end && block.queries < kBlock && unit / (group * tokens_) == kv_head &&
+               slots[unit / group % tokens_] == slot);
+      attend(view(io, 1, static_cast<std::size_t>(slot), kv_head),
+             view(io, 2, static_cast<std::size_t>(slot), kv_head), scratch, block);
     }
   }
 
  private:
-  CacheView view(const Tensor& cache, std::size_t slot, std::size_t kv_head) const noexcept {
-    const Shape& shape = cache.type.shape;
-    return {cache.row<const std::byte>((kv_head * shape[1] + slot) * shape[2]), cache.row_stride,
-            cache.type.dtype};
+  static CacheView view(const Io& io, std::size_t input, std::size_t slot,
+                        std::size_t kv_head) noexcept {
+    const Tensor& cache = io.inputs[input];
+    const Tensor* const table = io.inputs.size() > 5 ? &io.inputs[5] : nullptr;
+    return {cache, CacheBlocks(cache.type, table), kv_head, slot};
   }
 
   void append(const Io& io, std::size_t token, std::size_t head, Block& block) const noexcept {
@@ -221,16 +236,16 @@ class Attention final : public Op {
     block.sum[i] += kernels_.exp_sum(scores, block.max[i], count);
   }
 
-  // Positions [begin, begin + count) in f32.
+  // Positions [begin, begin + count), which lie in one stretch, in f32.
   Rows widen(const CacheView& view, std::size_t begin, std::size_t count,
              float* wide) const noexcept {
     const std::size_t dim = params_.head_dim;
-    if (view.dtype == DType::f32) {
-      return {reinterpret_cast<const float*>(view.at(begin)), view.stride / sizeof(float)};
+    const std::byte* from = view.at(begin);
+    if (view.dtype() == DType::f32) {
+      return {reinterpret_cast<const float*>(from), view.stride() / sizeof(float)};
     }
-    for (std::size_t j = 0; j < count; ++j) {
-      const std::byte* from = view.at(begin + j);
-      if (view.dtype == DType::f16) {
+    for (std::size_t j = 0; j < count; ++j, from += view.stride()) {
+      if (view.dtype() == DType::f16) {
         kernels_.f16_to_f32(reinterpret_cast<const std::uint16_t*>(from), wide + j * dim, dim);
       } else {
         kernels_.q8_0_to_f32(from, wide + j * dim, dim);
@@ -266,13 +281,13 @@ class Attention final : public Op {
     for (std::size_t at = 0; at < count; at += kStretch) {
       const std::size_t there = std::min(kStretch, count - at);
       const auto* halves = reinterpret_cast<const std::uint16_t*>(keys.at(begin + at));
-      const bool half = keys.dtype == DType::f16;
+      const bool half = keys.dtype() == DType::f16;
       const Rows rows = half ? Rows{} : widen(keys, begin + at, there, scratch.wide);
       for (std::size_t i = 0; i < block.queries; ++i) {
         const std::size_t seen = block.seen(i, begin + at, there);
         float* const scores = scratch.of(i) + at;
         if (half) {
-          kernels_.dot_rows_f16(block.q[i], halves, keys.stride / sizeof *halves, seen, dim,
+          kernels_.dot_rows_f16(block.q[i], halves, keys.stride() / sizeof *halves, seen, dim,
                                 scores);
         } else {
           kernels_.dot_rows_f32(block.q[i], rows.first, rows.stride, seen, dim, scores);
@@ -285,7 +300,7 @@ class Attention final : public Op {
   void accumulate(const CacheView& values, std::size_t begin, std::size_t count,
                   const Scratch& scratch, const Block& block) const noexcept {
     const std::size_t dim = params_.head_dim;
-    const bool half = values.dtype == DType::f16 && block.queries < kTileQueries;
+    const bool half = values.dtype() == DType::f16 && block.queries < kTileQueries;
     for (std::size_t at = 0; at < count; at += kStretch) {
       const std::size_t there = std::min(kStretch, count - at);
       const auto* halves = reinterpret_cast<const std::uint16_t*>(values.at(begin + at));
@@ -297,7 +312,7 @@ class Attention final : public Op {
         const std::size_t used = seen - std::min(seen, skipped);
         const float* const weights = scratch.of(i) + at + skipped;
         if (half) {
-          const std::size_t stride = values.stride / sizeof *halves;
+          const std::size_t stride = values.stride() / sizeof *halves;
           kernels_.axpy_rows_f16(weights, halves + skipped * stride, stride, used, dim,
                                  block.y[i++]);
           continue;
@@ -327,9 +342,11 @@ class Attention final : public Op {
 }  // namespace
 
 Value attention(Graph& graph, Value q, Value k_cache, Value v_cache, Value positions, Value slots,
-                const AttentionParams& params) {
+                const AttentionParams& params, std::optional<Value> blocks) {
+  std::vector<Value> inputs{q, k_cache, v_cache, positions, slots};
+  if (blocks) inputs.push_back(*blocks);
   return graph.add(std::make_unique<Attention>(graph.rows(), graph.type(q).shape.rows(), params),
-                   {q, k_cache, v_cache, positions, slots});
+                   std::move(inputs));
 }
 
 }  // namespace lockstep::ops

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "ops/cache_blocks.h"
 #include "ops/check.h"
 #include "ops/ops.h"
 #include "ops/region.h"
@@ -40,6 +41,7 @@ class CacheWrite final : public Op {
     }
     expect_type("cache_write", "positions", inputs[2], {DType::i32, {x.shape[0]}});
     expect_type("cache_write", "slots", inputs[3], {DType::i32, {x.shape[0]}});
+    if (inputs.size() > 4) expect_block_table("cache_write", inputs[4]);
     return cache;
   }
   int alias() const noexcept override { return 1; }
@@ -57,17 +59,17 @@ class CacheWrite final : public Op {
     const Tensor& x = io.inputs[0];
     const auto* positions = io.inputs[2].row<const std::int32_t>(0);
     const auto* slots = io.inputs[3].row<const std::int32_t>(0);
-    const Shape& cache = io.output.type.shape;
-    const std::size_t head_dim = cache[3];
+    const std::size_t head_dim = io.output.type.shape[3];
+    const CacheBlocks blocks(io.output.type, io.inputs.size() > 4 ? &io.inputs[4] : nullptr);
     const Region mine = region(io, tokens_, width_);
     for (std::size_t i = mine.rows.begin; i < mine.rows.end; ++i) {
-      const std::size_t place =
-          static_cast<std::size_t>(slots[i]) * cache[2] + static_cast<std::size_t>(positions[i]);
+      const auto slot = static_cast<std::size_t>(slots[i]);
+      const auto position = static_cast<std::size_t>(positions[i]);
       // Head after head; the first and the last may be cut.
       for (std::size_t at = mine.columns.begin; at < mine.columns.end;) {
         const std::size_t head = at / head_dim;
         const std::size_t end = std::min(mine.columns.end, (head + 1) * head_dim);
-        store(x.row<const float>(i) + at, io.output, head * cache[1] * cache[2] + place,
+        store(x.row<const float>(i) + at, io.output, blocks.row(head, slot, position),
               at - head * head_dim, end - at);
         at = end;
       }
@@ -100,10 +102,13 @@ class CacheWrite final : public Op {
 
 }  // namespace
 
-Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots) {
+Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots,
+                  std::optional<Value> blocks) {
+  std::vector<Value> inputs{x, cache, positions, slots};
+  if (blocks) inputs.push_back(*blocks);
   return graph.add(
       std::make_unique<CacheWrite>(graph.rows(), graph.type(x).shape, graph.type(cache).dtype),
-      {x, cache, positions, slots});
+      std::move(inputs));
 }
 
 }  // namespace lockstep::ops

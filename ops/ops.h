@@ -116,8 +116,11 @@ Value rope(Graph& graph, Value x, Value angles, const RopeParams& params);
 // f32, f16 or q8_0 (then head_dim is a multiple of kCacheBlock) [heads, slots, context, head_dim].
 // What a head holds lies together, so that it can lie in the memory of the NUMA node that reads it.
 // The result is the cache: reading it orders after the write.
+// With `blocks`, i32 [slots, blocks of a slot], the cache is [heads, blocks, block, head_dim], and
+// position p of slot s lies in block blocks[s, p / block] at p % block (cache_blocks.h).
 inline constexpr std::size_t kCacheBlock = 32;
-Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots);
+Value cache_write(Graph& graph, Value x, Value cache, Value positions, Value slots,
+                  std::optional<Value> blocks = std::nullopt);
 
 struct AttentionParams {
   std::size_t heads = 0;
@@ -130,10 +133,12 @@ struct AttentionParams {
 // Causal attention of token i over cache[:, slots[i], 0..positions[i], :]. q [n, heads * head_dim],
 // caches [kv_heads, slots, context, head_dim] -> [n, heads * head_dim]. The cache is read in
 // pieces of kAttentionPiece positions, merged in order, so that the bits depend on nothing but the
-// sequence.
+// sequence; with `blocks`, as for cache_write, they may also lie anywhere. Blocks then hold a
+// multiple of kAttentionStretch positions.
 inline constexpr std::size_t kAttentionPiece = 128;
+inline constexpr std::size_t kAttentionStretch = 32;
 Value attention(Graph& graph, Value q, Value k_cache, Value v_cache, Value positions, Value slots,
-                const AttentionParams& params);
+                const AttentionParams& params, std::optional<Value> blocks = std::nullopt);
 
 // x [n, k], rows i32 [m] -> [m, k]: picks rows of x. Indices must lie in [0, n): the caller checks.
 Value gather_rows(Graph& graph, Value x, Value rows);

@@ -1,6 +1,7 @@
 // One mapping for the whole cache, cut into layers.
 #include "runtime/kv_cache.h"
 
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -45,12 +46,22 @@ unsigned reader_node(const topology::Placement& placement, std::size_t head, std
 
 }  // namespace
 
-KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t context, KvType type,
+std::size_t kv_blocks_for(std::size_t slots, std::size_t context, bool share) noexcept {
+  return slots * ((context + kKvBlock - 1) / kKvBlock) + (share ? 1 : 0);
+}
+
+std::size_t kv_block_bytes(const ModelConfig& config, KvType type) {
+  const ops::TensorType block{dtype_of(type, config), {kKvBlock, config.head_dim}};
+  return 2 * config.layers * config.kv_heads * kKvBlock * block.row_bytes();
+}
+
+KvCache::KvCache(const ModelConfig& config, const KvBlocks::Options& options, KvType type,
                  const PagePolicy& pages, const topology::Placement& placement)
-    : lengths_(slots, 0) {
+    : blocks_(options) {
   const ops::TensorType tensor{dtype_of(type, config),
-                               {config.kv_heads, slots, context, config.head_dim}};
-  const std::size_t positions = checked_product(checked_product(config.kv_heads, slots), context);
+                               {config.kv_heads, options.blocks, kKvBlock, config.head_dim}};
+  const std::size_t positions =
+      checked_product(checked_product(config.kv_heads, options.blocks), kKvBlock);
   const std::size_t bytes = checked_product(positions, tensor.row_bytes());
   const std::size_t total = checked_product(bytes, checked_product(2, config.layers));
   try {
@@ -68,6 +79,23 @@ KvCache::KvCache(const ModelConfig& config, std::size_t slots, std::size_t conte
       const unsigned node = reader_node(placement, head % config.kv_heads, config.kv_heads);
       parts_.push_back({at + head * size, size, node});
       pages.place(parts_.back().data, size, node);
+    }
+  }
+}
+
+ops::Tensor KvCache::table() const noexcept {
+  const auto* const entries = blocks_.table().data();
+  return ops::make_tensor({ops::DType::i32, {blocks_.options().slots, blocks_.blocks_per_slot()}},
+                          const_cast<std::int32_t*>(entries));
+}
+
+void KvCache::copy_blocks() {
+  const std::size_t blocks = blocks_.options().blocks;
+  for (const KvBlocks::Copy& copy : blocks_.take_copies()) {
+    for (const Part& part : parts_) {
+      const std::size_t block_bytes = part.bytes / blocks;
+      std::memcpy(part.data + copy.to * block_bytes, part.data + copy.from * block_bytes,
+                  copy.positions * (block_bytes / kKvBlock));
     }
   }
 }

@@ -77,7 +77,7 @@ struct Session::Impl {
   Impl(const Model& for_model, const SessionOptions& wanted)
       : model(for_model),
         options(checked(for_model, wanted)),
-        cache(for_model.impl().config, options.slots, options.context, options.kv_type,
+        cache(for_model.impl().config, block_options(options), options.kv_type,
               for_model.engine().impl().page_policy(), for_model.engine().placement()),
         next_position(options.slots) {
     if (options.profile) profile = std::make_unique<Profile>();
@@ -92,11 +92,25 @@ struct Session::Impl {
     return options;
   }
 
+  static KvBlocks::Options block_options(const SessionOptions& options) {
+    const bool share = options.share_prefixes;
+    const std::size_t least = kv_blocks_for(1, options.context, share);
+    const std::size_t most = kv_blocks_for(options.slots, options.context, share);
+    std::size_t blocks = most;
+    if (options.cache_positions > 0) {
+      blocks = std::min(most, options.cache_positions / kKvBlock);
+      check_option("cache_positions", blocks * kKvBlock, least * kKvBlock, most * kKvBlock);
+    }
+    return {options.slots, options.context, blocks, kKvBlock, share};
+  }
+
   // Before and after a run of the step for this batch. finish() throws if it was cancelled.
   PlannedStep& begin(std::span<const BatchEntry> batch);
-  void finish(PlannedStep& step, std::span<const BatchEntry> batch, const RunResult& result);
+  void finish(PlannedStep& step, const RunResult& result);
 
   void check(std::span<const BatchEntry> batch);
+  void check_positions(std::span<const BatchEntry> batch);
+  void book(std::span<const BatchEntry> batch);
   PlannedStep& step_for(StepShape shape);
   void drop_oldest_plan();
   void fill_inputs(PlannedStep& step, std::span<const BatchEntry> batch);
@@ -134,18 +148,61 @@ void Session::Impl::check(std::span<const BatchEntry> batch) {
     if (beyond(entry.position, options.context))
       refuse("position", entry.position, options.context);
   }
+  check_positions(batch);
+}
+
+void Session::Impl::check_positions(std::span<const BatchEntry> batch) {
+  const KvBlocks& blocks = cache.blocks();
+  const auto refuse = [](const BatchEntry& entry, const char* what, std::int64_t wanted,
+                         std::int64_t found) {
+    throw Error(ErrorCode::usage, "slot " + std::to_string(entry.slot) + what +
+                                      std::to_string(wanted) + ", the batch has " +
+                                      std::to_string(found));
+  };
   for (const BatchEntry& entry : batch) {
-    next_position[static_cast<std::size_t>(entry.slot)] =
-        cache.length(static_cast<std::size_t>(entry.slot));
+    const auto slot = static_cast<std::size_t>(entry.slot);
+    next_position[slot] = blocks.evaluated(slot);
   }
   for (const BatchEntry& entry : batch) {
-    std::size_t& next = next_position[static_cast<std::size_t>(entry.slot)];
-    if (static_cast<std::size_t>(entry.position) != next) {
-      throw Error(ErrorCode::usage, "slot " + std::to_string(entry.slot) +
-                                        " continues at position " + std::to_string(next) +
-                                        ", the batch has " + std::to_string(entry.position));
+    const auto slot = static_cast<std::size_t>(entry.slot);
+    const auto position = static_cast<std::size_t>(entry.position);
+    std::size_t& next = next_position[slot];
+    if (position != next) {
+      refuse(entry, " continues at position ", static_cast<std::int64_t>(next), entry.position);
+    }
+    if (position < blocks.length(slot) && entry.token != blocks.token(slot, position)) {
+      refuse(entry, " was booked for token ", blocks.token(slot, position), entry.token);
     }
     ++next;
+  }
+  for (const std::size_t slot : blocks.touched()) {
+    // A slot that was emptied again has nothing to wait for.
+    const bool in_batch = std::any_of(batch.begin(), batch.end(), [slot](const BatchEntry& entry) {
+      return static_cast<std::size_t>(entry.slot) == slot;
+    });
+    const std::size_t end = in_batch ? next_position[slot] : blocks.evaluated(slot);
+    if (end >= blocks.length(slot)) continue;
+    throw Error(ErrorCode::usage, "slot " + std::to_string(slot) + " was booked up to position " +
+                                      std::to_string(blocks.length(slot)) + ", the batch ends at " +
+                                      std::to_string(end));
+  }
+}
+
+// Makes room for the entries that were not booked.
+void Session::Impl::book(std::span<const BatchEntry> batch) {
+  KvBlocks& blocks = cache.blocks();
+  std::vector<std::pair<std::size_t, std::size_t>> before;  // slot, length
+  for (const BatchEntry& entry : batch) {
+    const auto slot = static_cast<std::size_t>(entry.slot);
+    if (static_cast<std::size_t>(entry.position) < blocks.length(slot)) continue;
+    before.emplace_back(slot, blocks.length(slot));
+    if (blocks.reserve(slot, {&entry.token, 1})) continue;
+    for (auto undo = before.rbegin(); undo != before.rend(); ++undo) {
+      blocks.truncate(undo->first, undo->second);
+    }
+    throw Error(ErrorCode::no_resource, "the key/value cache is used up: its " +
+                                            std::to_string(blocks.options().blocks * kKvBlock) +
+                                            " positions are too few for this batch");
   }
 }
 
@@ -166,7 +223,8 @@ PlannedStep& Session::Impl::step_for(StepShape shape) {
       return graph.input(name, {ops::DType::i32, {n}});
     };
     step->inputs = {ids("tokens", shape.tokens), ids("positions", shape.tokens),
-                    ids("slots", shape.tokens), ids("logit_rows", shape.logits)};
+                    ids("slots", shape.tokens), ids("logit_rows", shape.logits),
+                    graph.external("blocks", cache.table())};
     if (options.activation_squares) observe(*step);
     step->logits = model.impl().architecture->forward(graph, step->inputs, cache.layers());
     graph.mark_output(step->logits);
@@ -235,6 +293,8 @@ PlannedStep& Session::Impl::begin(std::span<const BatchEntry> batch) {
   logit_count = 0;
   try {
     PlannedStep& step = step_for({batch.size(), wanted});
+    book(batch);
+    cache.copy_blocks();
     fill_inputs(step, batch);
     return step;
   } catch (const std::bad_alloc&) {
@@ -243,19 +303,16 @@ PlannedStep& Session::Impl::begin(std::span<const BatchEntry> batch) {
   }
 }
 
-void Session::Impl::finish(PlannedStep& step, std::span<const BatchEntry> batch,
-                           const RunResult& result) {
+void Session::Impl::finish(PlannedStep& step, const RunResult& result) {
   stats = {result.barriers, step.plan.weight_bytes(), 0};
   if (result.cancelled) {
     if (step.times) step.times->clear_nodes();
+    cache.blocks().rollback();
     throw Error(ErrorCode::interrupted, "cancelled");
   }
   if (step.times) stats.barrier_seconds = step.times->waited();
   if (profile) profile->add_run(step.profile_entry, *step.times);
-  for (const BatchEntry& entry : batch) {
-    cache.set_length(static_cast<std::size_t>(entry.slot),
-                     static_cast<std::size_t>(entry.position) + 1);
-  }
+  cache.blocks().commit();
   add_squares(step);
   const ops::Tensor& rows = step.plan.tensor(step.logits);
   logit_count = step.graph.type(step.inputs.logit_rows).shape.elements();
@@ -268,7 +325,7 @@ void Session::evaluate(std::span<const BatchEntry> batch) {
   PlannedStep& step = impl_->begin(batch);
   Executor& executor = *impl_->model.engine().impl().executor;
   const Job job = step.job();
-  impl_->finish(step, batch, executor.run(*job.plan, &impl_->cancel, job.times));
+  impl_->finish(step, executor.run(*job.plan, &impl_->cancel, job.times));
 }
 
 void Session::evaluate_each(const NextBatch& next) {
@@ -280,7 +337,7 @@ void Session::evaluate_each(const NextBatch& next) {
   const RunResult last =
       executor.run_each(step->job(), &impl_->cancel, [&](const RunResult& result) noexcept -> Job {
         try {
-          impl_->finish(*std::exchange(step, nullptr), batch, result);
+          impl_->finish(*std::exchange(step, nullptr), result);
           batch = next();
           if (batch.empty()) return {};
           step = &impl_->begin(batch);
@@ -291,7 +348,7 @@ void Session::evaluate_each(const NextBatch& next) {
         }
       });
   if (failure) std::rethrow_exception(failure);
-  if (step != nullptr) impl_->finish(*step, batch, last);  // cancelled
+  if (step != nullptr) impl_->finish(*step, last);  // cancelled
 }
 
 const Plan& Session::plan(std::size_t tokens, std::size_t logits) {
@@ -314,13 +371,41 @@ std::span<const float> Session::logits(std::size_t i) const {
 
 std::size_t Session::length(std::size_t slot) const {
   check_option("slot", slot, 0, impl_->options.slots - 1);
-  return impl_->cache.length(slot);
+  return impl_->cache.blocks().evaluated(slot);
 }
 
 void Session::truncate(std::size_t slot, std::size_t length) {
   check_option("slot", slot, 0, impl_->options.slots - 1);
-  check_option("length", length, 0, impl_->cache.length(slot));
-  impl_->cache.set_length(slot, length);
+  check_option("length", length, 0, impl_->cache.blocks().length(slot));
+  impl_->cache.blocks().truncate(slot, length);
+}
+
+std::size_t Session::adopt(std::size_t slot, std::span<const std::int32_t> tokens) {
+  check_option("slot", slot, 0, impl_->options.slots - 1);
+  if (impl_->cache.blocks().length(slot) != 0) {
+    throw Error(ErrorCode::usage,
+                "slot " + std::to_string(slot) + " is not empty and cannot adopt a beginning");
+  }
+  return impl_->cache.blocks().adopt(slot, tokens);
+}
+
+bool Session::reserve(std::size_t slot, std::span<const std::int32_t> tokens) {
+  check_option("slot", slot, 0, impl_->options.slots - 1);
+  const std::size_t length = impl_->cache.blocks().length(slot);
+  check_option("the number of positions of a slot", length + tokens.size(), 0,
+               impl_->options.context);
+  return impl_->cache.blocks().reserve(slot, tokens);
+}
+
+std::size_t Session::room(std::size_t slot) const {
+  check_option("slot", slot, 0, impl_->options.slots - 1);
+  return impl_->cache.blocks().room(slot);
+}
+
+CacheRoom Session::cache_room() const noexcept {
+  const KvBlocks& blocks = impl_->cache.blocks();
+  return {blocks.options().blocks * kKvBlock, blocks.available() * kKvBlock,
+          blocks.idle() * kKvBlock, kKvBlock};
 }
 
 std::atomic<bool>& Session::cancel_flag() noexcept { return impl_->cancel; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,7 @@ class Job {
         output_(output),
         defaults_(defaults),
         observer_(observer),
-        scheduler_(model),
-        rows_(model.slots()) {
+        scheduler_(model) {
     stats_.total = survey.lines;
   }
 
@@ -44,7 +44,7 @@ class Job {
  private:
   // Fills the free slots. Lines that cannot be used become error rows on the way.
   void admit(const std::atomic<bool>& stop) {
-    while (scheduler_.has_free_slot() && !stop.load() && input_.next(line_)) {
+    while (scheduler_.wants_more() && !stop.load() && input_.next(line_)) {
       ParsedLine parsed = parse();
       if (auto* error = std::get_if<RequestError>(&parsed)) {
         write_error(std::move(*error));
@@ -88,8 +88,7 @@ class Job {
     sequence.max_tokens = request.max_tokens == 0 ? room : std::min(room, request.max_tokens);
     sequence.sampling = request.sampling;
     sequence.stop = std::move(request.stop);
-    const std::size_t slot = scheduler_.admit(std::move(sequence));
-    rows_[slot] = std::move(request.row);
+    rows_.emplace(scheduler_.add(std::move(sequence)), std::move(request.row));
   }
 
   bool step() {
@@ -101,6 +100,9 @@ class Job {
     stats_.step_seconds += seconds.count();
     ++stats_.steps;
     stats_.prompt_tokens += counts.prompt_tokens;
+    stats_.cached_tokens += counts.cached_tokens;
+    stats_.recomputed_tokens += counts.recomputed_tokens;
+    stats_.preemptions += counts.preemptions;
     stats_.output_tokens += counts.output_tokens;
     stats_.weight_bytes += model_.step_weight_bytes();
     for (Finished& answer : finished_) write_answer(std::move(answer));
@@ -109,7 +111,7 @@ class Job {
   }
 
   void write_answer(Finished answer) {
-    const RowIdentity& row = rows_[answer.slot];
+    const RowIdentity row = std::move(rows_.extract(answer.id).mapped());
     if (answer.reason == FinishReason::non_finite) {
       ++stats_.non_finite;
       return write_error(
@@ -138,7 +140,7 @@ class Job {
   const RequestDefaults& defaults_;
   JobObserver& observer_;
   Scheduler scheduler_;
-  std::vector<RowIdentity> rows_;  // of the sequence in each slot
+  std::map<std::uint64_t, RowIdentity> rows_;  // of the sequences that run or wait
   std::vector<Finished> finished_;
   InputLine line_;
   JobStats stats_;

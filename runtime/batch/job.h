@@ -17,13 +17,16 @@
 namespace lockstep::batch {
 
 struct JobStats {
-  std::size_t total = 0;       // rows to write
-  std::size_t rows = 0;        // written, error rows included
-  std::size_t errors = 0;      // error rows
-  std::size_t non_finite = 0;  // error rows because of NaN or infinite logits
-  std::size_t active = 0;      // sequences in the slots
-  std::uint64_t prompt_tokens = 0;
+  std::size_t total = 0;                // rows to write
+  std::size_t rows = 0;                 // written, error rows included
+  std::size_t errors = 0;               // error rows
+  std::size_t non_finite = 0;           // error rows because of NaN or infinite logits
+  std::size_t active = 0;               // sequences that run or wait
+  std::uint64_t prompt_tokens = 0;      // evaluated
+  std::uint64_t cached_tokens = 0;      // of prompts, that were in the cache
+  std::uint64_t recomputed_tokens = 0;  // evaluated again after an interruption
   std::uint64_t output_tokens = 0;
+  std::uint64_t preemptions = 0;  // sequences that had to wait again for room in the cache
   std::uint64_t steps = 0;
   std::uint64_t weight_bytes = 0;
   double step_seconds = 0;   // spent in steps: evaluating and sampling

@@ -6,28 +6,36 @@
 
 namespace lockstep::batch {
 
-struct Scheduler::Slot {
-  explicit Slot(Sequence taken) : sequence(std::move(taken)), sampler(sequence.sampling) {
+// A sequence with all tokens that it has so far. Those from `evaluated` on are yet to be evaluated;
+// the logits of the last one give the next token.
+struct Scheduler::Row {
+  Row(std::uint64_t number, Sequence taken)
+      : id(number),
+        prompt_tokens(taken.prompt.size()),
+        tokens(std::move(taken.prompt)),
+        sequence(std::move(taken)),
+        sampler(sequence.sampling) {
     for (const std::string& stop : sequence.stop)
       longest_stop = std::max(longest_stop, stop.size());
   }
 
-  bool generating() const noexcept { return evaluated >= sequence.prompt.size(); }
+  std::size_t pending() const noexcept { return tokens.size() - evaluated; }
+  bool generating() const noexcept { return tokens.size() > prompt_tokens && pending() == 1; }
 
+  std::uint64_t id;
+  std::size_t prompt_tokens;
+  std::vector<TokenId> tokens;
   Sequence sequence;
   Sampler sampler;
+  std::size_t slot = 0;
   std::size_t evaluated = 0;  // positions in the cache after the step that is being built
-  TokenId next = kNoToken;    // generated, not yet evaluated
+  std::size_t reached = 0;    // the most that `evaluated` ever was
   std::size_t output_tokens = 0;
   std::string text;
   std::size_t longest_stop = 0;
 };
 
 namespace {
-
-BatchEntry entry(TokenId token, std::size_t position, std::size_t slot, bool logits) {
-  return {token, static_cast<std::int32_t>(position), static_cast<std::int32_t>(slot), logits};
-}
 
 // Where the earliest stop string begins in `text`, or npos. Only the last `fresh` bytes are new; a
 // match may begin up to the longest stop string before them.
@@ -49,83 +57,145 @@ Scheduler::Scheduler(StepModel& model) : model_(model), slots_(model.slots()) {
     throw Error(ErrorCode::usage,
                 "the number of slots must be at least 1 and at most the batch size");
   }
+  for (std::size_t slot = slots_; slot-- > 0;) free_slots_.push_back(slot);
 }
 
 Scheduler::~Scheduler() = default;
 
-std::size_t Scheduler::admit(Sequence sequence) {
-  const auto free = std::find(slots_.begin(), slots_.end(), nullptr);
-  if (free == slots_.end())
-    throw Error(ErrorCode::internal, "a sequence was admitted without a free slot");
-  *free = std::make_unique<Slot>(std::move(sequence));
-  const auto slot = static_cast<std::size_t>(free - slots_.begin());
-  order_.push_back(slot);
-  ++active_;
-  return slot;
+std::uint64_t Scheduler::add(Sequence sequence) {
+  waiting_.push_back(std::make_unique<Row>(next_id_, std::move(sequence)));
+  return next_id_++;
 }
 
 void Scheduler::build_batch(StepCounts& counts) {
   batch_.clear();
   outputs_.clear();
-  for (const std::size_t index : order_) {
-    Slot& slot = *slots_[index];
-    if (!slot.generating()) continue;
-    batch_.push_back(entry(slot.next, slot.evaluated, index, true));
-    outputs_.push_back(index);
-    ++slot.evaluated;
+  add_generating(counts);
+  add_prompts(counts);
+  admit(counts);
+  // Prompts that were admitted side by side can have used up the cache between them.
+  while (batch_.empty()) {
+    preempt_last(counts);
+    add_prompts(counts);
   }
-  const std::size_t max_batch = model_.max_batch();
-  const std::size_t generating = batch_.size();
-  for (const std::size_t index : order_) {
-    Slot& slot = *slots_[index];
-    const std::vector<TokenId>& prompt = slot.sequence.prompt;
-    while (slot.evaluated < prompt.size() && batch_.size() < max_batch) {
-      const bool last = slot.evaluated + 1 == prompt.size();
-      batch_.push_back(entry(prompt[slot.evaluated], slot.evaluated, index, last));
-      if (last) outputs_.push_back(index);
-      ++slot.evaluated;
+}
+
+void Scheduler::add_generating(StepCounts& counts) {
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Row& row = *running_[i];
+    if (!row.generating()) continue;
+    while (model_.room(row.slot) == 0) {
+      const bool itself = i + 1 == running_.size();
+      preempt_last(counts);
+      if (itself) return;
+    }
+    add_tokens(row, 1, counts);
+  }
+}
+
+void Scheduler::add_prompts(StepCounts& counts) {
+  for (const std::unique_ptr<Row>& row : running_) {
+    if (row->pending() == 0) continue;  // in the batch already
+    const std::size_t left = model_.max_batch() - batch_.size();
+    add_tokens(*row, std::min({row->pending(), left, model_.room(row->slot)}), counts);
+  }
+}
+
+void Scheduler::admit(StepCounts& counts) {
+  while (!waiting_.empty() && !free_slots_.empty() && batch_.size() < model_.max_batch()) {
+    if (!admit_next(counts)) break;
+  }
+}
+
+// False if the cache has no room for it now.
+bool Scheduler::admit_next(StepCounts& counts) {
+  Row& row = *waiting_.front();
+  row.slot = free_slots_.back();
+  const std::size_t cached = model_.adopt(row.slot, row.tokens);
+  // One block for every running sequence is left, else the next steps would only preempt this one.
+  const std::size_t spare = running_.size() * model_.cache_block();
+  if (!running_.empty() && model_.room(row.slot) < row.tokens.size() - cached + spare) {
+    model_.clear(row.slot);
+    return false;
+  }
+  if (row.reached == 0) counts.cached_tokens += cached;
+  row.evaluated = cached;
+  row.reached = std::max(row.reached, cached);
+  free_slots_.pop_back();
+  running_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
+  const std::size_t left = model_.max_batch() - batch_.size();
+  add_tokens(row, std::min({row.pending(), left, model_.room(row.slot)}), counts);
+  return true;
+}
+
+void Scheduler::add_tokens(Row& row, std::size_t count, StepCounts& counts) {
+  if (count == 0) return;
+  if (!model_.reserve(row.slot, {&row.tokens[row.evaluated], count})) {
+    throw Error(ErrorCode::internal, "the cache has less room than it said");
+  }
+  for (const std::size_t end = row.evaluated + count; row.evaluated < end; ++row.evaluated) {
+    const bool last = row.evaluated + 1 == row.tokens.size();
+    batch_.push_back({row.tokens[row.evaluated], static_cast<std::int32_t>(row.evaluated),
+                      static_cast<std::int32_t>(row.slot), last});
+    if (last) outputs_.push_back(&row);
+    if (row.evaluated < row.reached) {
+      ++counts.recomputed_tokens;
+    } else if (row.evaluated < row.prompt_tokens) {
+      ++counts.prompt_tokens;
     }
   }
-  counts.prompt_tokens += batch_.size() - generating;
+  row.reached = std::max(row.reached, row.evaluated);
+}
+
+void Scheduler::preempt_last(StepCounts& counts) {
+  if (running_.size() < 2) {
+    throw Error(ErrorCode::internal, "the cache has no room for a single sequence");
+  }
+  std::unique_ptr<Row> row = std::move(running_.back());
+  running_.pop_back();
+  model_.clear(row->slot);
+  free_slots_.push_back(row->slot);
+  row->evaluated = 0;
+  waiting_.push_front(std::move(row));
+  ++counts.preemptions;
 }
 
 bool Scheduler::step(std::vector<Finished>& finished, StepCounts& counts) {
   build_batch(counts);
   if (!model_.evaluate(batch_)) return false;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    take_token(outputs_[i], model_.logits(i), finished, counts);
+    take_token(*outputs_[i], model_.logits(i), finished, counts);
   }
-  std::erase_if(order_, [this](std::size_t slot) { return slots_[slot] == nullptr; });
+  std::erase(running_, nullptr);
   return true;
 }
 
-void Scheduler::take_token(std::size_t index, std::span<const float> logits,
-                           std::vector<Finished>& finished, StepCounts& counts) {
-  Slot& slot = *slots_[index];
-  const std::optional<TokenId> token = slot.sampler.sample(logits);
-  if (!token) return finish(index, FinishReason::non_finite, finished);
-  slot.next = *token;
-  ++slot.output_tokens;
+void Scheduler::take_token(Row& row, std::span<const float> logits, std::vector<Finished>& finished,
+                           StepCounts& counts) {
+  const std::optional<TokenId> token = row.sampler.sample(logits);
+  if (!token) return finish(row, FinishReason::non_finite, finished);
+  row.tokens.push_back(*token);
+  ++row.output_tokens;
   ++counts.output_tokens;
-  if (model_.ends_generation(*token)) return finish(index, FinishReason::stop, finished);
+  if (model_.ends_generation(*token)) return finish(row, FinishReason::stop, finished);
   const std::string piece = model_.piece(*token);
-  slot.text += piece;
-  const std::size_t stop =
-      find_stop(slot.text, piece.size(), slot.sequence.stop, slot.longest_stop);
+  row.text += piece;
+  const std::size_t stop = find_stop(row.text, piece.size(), row.sequence.stop, row.longest_stop);
   if (stop != std::string::npos) {
-    slot.text.resize(stop);
-    return finish(index, FinishReason::stop, finished);
+    row.text.resize(stop);
+    return finish(row, FinishReason::stop, finished);
   }
-  if (slot.output_tokens >= slot.sequence.max_tokens) finish(index, FinishReason::length, finished);
+  if (row.output_tokens >= row.sequence.max_tokens) finish(row, FinishReason::length, finished);
 }
 
-void Scheduler::finish(std::size_t index, FinishReason reason, std::vector<Finished>& finished) {
-  Slot& slot = *slots_[index];
-  finished.push_back(
-      {index, reason, std::move(slot.text), slot.sequence.prompt.size(), slot.output_tokens});
-  slots_[index] = nullptr;
-  --active_;
-  model_.clear(index);
+void Scheduler::finish(Row& row, FinishReason reason, std::vector<Finished>& finished) {
+  finished.push_back({row.id, reason, std::move(row.text), row.prompt_tokens, row.output_tokens});
+  model_.clear(row.slot);
+  free_slots_.push_back(row.slot);
+  std::find_if(running_.begin(), running_.end(), [&row](const auto& one) {
+    return one.get() == &row;
+  })->reset();
 }
 
 }  // namespace lockstep::batch

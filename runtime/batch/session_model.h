@@ -14,11 +14,19 @@ class SessionModel final : public StepModel {
   std::size_t context() const override { return session_.options().context; }
   std::size_t slots() const override { return session_.options().slots; }
   std::size_t max_batch() const override { return session_.options().max_batch; }
+  std::size_t cache_block() const override { return session_.cache_room().block; }
 
   std::vector<TokenId> encode(const Request& request) const override;
   std::string piece(TokenId id) const override;
   bool ends_generation(TokenId id) const override;
 
+  std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) override {
+    return session_.adopt(slot, tokens);
+  }
+  bool reserve(std::size_t slot, std::span<const TokenId> tokens) override {
+    return session_.reserve(slot, tokens);
+  }
+  std::size_t room(std::size_t slot) const override { return session_.room(slot); }
   bool evaluate(std::span<const BatchEntry> batch) override;
   std::span<const float> logits(std::size_t i) const override { return session_.logits(i); }
   void clear(std::size_t slot) override { session_.truncate(slot, 0); }

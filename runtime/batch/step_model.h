@@ -25,6 +25,7 @@ class StepModel {
   virtual std::size_t context() const = 0;  // positions per slot
   virtual std::size_t slots() const = 0;
   virtual std::size_t max_batch() const = 0;
+  virtual std::size_t cache_block() const = 0;  // positions that a slot gets at once
 
   // The token ids that a request is answered from. Empty if there is nothing to start from. Throws
   // Error for messages that the chat template refuses.
@@ -32,7 +33,12 @@ class StepModel {
   virtual std::string piece(TokenId id) const = 0;
   virtual bool ends_generation(TokenId id) const = 0;
 
-  // As Session::evaluate and logits. False if the step was cancelled: nothing has changed then.
+  // As Session::adopt, reserve and room.
+  virtual std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) = 0;
+  virtual bool reserve(std::size_t slot, std::span<const TokenId> tokens) = 0;
+  virtual std::size_t room(std::size_t slot) const = 0;
+  // As Session::evaluate and logits. False if the step was cancelled: what was booked for it is
+  // gone then.
   virtual bool evaluate(std::span<const BatchEntry> batch) = 0;
   virtual std::span<const float> logits(std::size_t i) const = 0;
   virtual void clear(std::size_t slot) = 0;

@@ -168,6 +168,7 @@ int Batch::run() const {
   const Model loaded = load_model(team, model_path(model));
   if (survey.has_chat) require_chat_template(loaded);
   SessionOptions options = session.resolve(loaded.info(), slots);
+  options.share_prefixes = true;
   profile.apply(options);
   Session state(loaded, options);
   const double load_seconds = load_watch.seconds();

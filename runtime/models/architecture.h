@@ -18,9 +18,10 @@ struct StepInputs {
   ops::Value positions;   // i32 [n]
   ops::Value slots;       // i32 [n]
   ops::Value logit_rows;  // i32 [m]: which of the n tokens
+  ops::Value blocks;      // i32 [slots, blocks of a slot]: where they lie in the cache
 };
 
-// One layer's cache, each [kv_heads, slots, context, head_dim].
+// One layer's cache, each [kv_heads, blocks, positions of a block, head_dim].
 struct LayerCache {
   ops::Tensor keys;
   ops::Tensor values;

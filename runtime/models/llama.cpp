@@ -75,18 +75,18 @@ ops::Value LlamaModel::attention(ops::Graph& graph, const Layer& layer, const La
   ops::Value v = ops::matmul(graph, normed, *layer.v);  // [n, kv_heads * head_dim]
   q = ops::rope(graph, q, angles, config_.rope);
   k = ops::rope(graph, k, angles, config_.rope);
-  // [slots, context, kv_heads * head_dim]
+  // [kv_heads, blocks, positions of a block, head_dim]
   const ops::Value keys = ops::cache_write(graph, k, graph.external("keys", cache.keys),
-                                           inputs.positions, inputs.slots);
+                                           inputs.positions, inputs.slots, inputs.blocks);
   const ops::Value values = ops::cache_write(graph, v, graph.external("values", cache.values),
-                                             inputs.positions, inputs.slots);
+                                             inputs.positions, inputs.slots, inputs.blocks);
   const ops::AttentionParams params{
       .heads = config_.heads,
       .kv_heads = config_.kv_heads,
       .head_dim = config_.head_dim,
       .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
   const ops::Value mixed =
-      ops::attention(graph, q, keys, values, inputs.positions, inputs.slots, params);
+      ops::attention(graph, q, keys, values, inputs.positions, inputs.slots, params, inputs.blocks);
   return ops::add(graph, ops::matmul(graph, mixed, *layer.attention_out), x);  // [n, width]
 }
 

@@ -1,6 +1,7 @@
 // A model whose answers can be worked out by hand: a token is a byte, 256 ends an answer, and the
-// next token is a pure function of the tokens so far. It checks the rules of Session::evaluate as
-// it goes, so a scheduler that breaks one fails loudly.
+// next token is a pure function of the tokens so far, which it keeps in blocks as a cache does: a
+// block that is shared or given away wrongly changes the answers. It checks the rules of
+// Session::evaluate as it goes, so a scheduler that breaks one fails loudly.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runtime/batch/step_model.h"
+#include "runtime/kv_blocks.h"
 
 namespace lockstep::test {
 
@@ -18,12 +20,21 @@ class FakeStepModel final : public batch::StepModel {
  public:
   static constexpr TokenId kEnd = 256;
 
-  FakeStepModel(std::size_t context, std::size_t slots, std::size_t max_batch)
-      : context_(context), max_batch_(max_batch), histories_(slots) {}
+  static constexpr std::size_t kBlock = 8;
+
+  // `blocks`: in the cache; 0: enough for all slots.
+  FakeStepModel(std::size_t context, std::size_t slots, std::size_t max_batch,
+                std::size_t blocks = 0)
+      : context_(context),
+        max_batch_(max_batch),
+        blocks_({slots, context, blocks != 0 ? blocks : slots * (context / kBlock + 1) + 1, kBlock,
+                 true}),
+        cells_(blocks_.options().blocks * kBlock, -1) {}
 
   std::string_view name() const override { return "fake"; }
   std::size_t context() const override { return context_; }
-  std::size_t slots() const override { return histories_.size(); }
+  std::size_t slots() const override { return blocks_.options().slots; }
+  std::size_t cache_block() const override { return kBlock; }
   std::size_t max_batch() const override { return max_batch_; }
 
   std::vector<TokenId> encode(const batch::Request& request) const override {
@@ -39,23 +50,51 @@ class FakeStepModel final : public batch::StepModel {
   std::string piece(TokenId id) const override { return std::string(1, static_cast<char>(id)); }
   bool ends_generation(TokenId id) const override { return id == kEnd; }
 
+  std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) override {
+    return blocks_.adopt(slot, tokens);
+  }
+  bool reserve(std::size_t slot, std::span<const TokenId> tokens) override {
+    return blocks_.reserve(slot, tokens);
+  }
+  std::size_t room(std::size_t slot) const override { return blocks_.room(slot); }
   bool evaluate(std::span<const BatchEntry> batch) override {
     if (batch.empty() || batch.size() > max_batch_) throw std::logic_error("batch size");
-    if (cancel_at_step == ++steps) return false;
+    if (cancel_at_step == ++steps) {
+      blocks_.rollback();
+      return false;
+    }
     largest_batch = std::max(largest_batch, batch.size());
+    for (const KvBlocks::Copy& copy : blocks_.take_copies()) {
+      for (std::size_t i = 0; i < copy.positions; ++i) {
+        cells_[copy.to * kBlock + i] = cells_[copy.from * kBlock + i];
+      }
+    }
+    std::vector<std::size_t> next(slots());
+    for (std::size_t slot = 0; slot < slots(); ++slot) next[slot] = blocks_.evaluated(slot);
+    for (const BatchEntry& entry : batch) {
+      const auto slot = static_cast<std::size_t>(entry.slot);
+      const auto position = static_cast<std::size_t>(entry.position);
+      if (position != next.at(slot)++) throw std::logic_error("position");
+      if (position >= blocks_.length(slot)) throw std::logic_error("not booked");
+      cell(slot, position) = entry.token;
+    }
+    for (const std::size_t slot : blocks_.touched()) {
+      if (next[slot] != blocks_.length(slot)) throw std::logic_error("booked, not in the batch");
+    }
     logits_.clear();
     for (const BatchEntry& entry : batch) {
-      std::vector<TokenId>& history = histories_.at(static_cast<std::size_t>(entry.slot));
-      if (static_cast<std::size_t>(entry.position) != history.size())
-        throw std::logic_error("position");
-      if (history.size() >= context_) throw std::logic_error("context");
-      history.push_back(entry.token);
-      if (entry.logits) logits_.push_back(predict(history));
+      if (!entry.logits) continue;
+      std::vector<TokenId> history;
+      for (std::size_t i = 0; i <= static_cast<std::size_t>(entry.position); ++i) {
+        history.push_back(cell(static_cast<std::size_t>(entry.slot), i));
+      }
+      logits_.push_back(predict(history));
     }
+    blocks_.commit();
     return true;
   }
   std::span<const float> logits(std::size_t i) const override { return logits_.at(i); }
-  void clear(std::size_t slot) override { histories_.at(slot).clear(); }
+  void clear(std::size_t slot) override { blocks_.truncate(slot, 0); }
   std::uint64_t step_weight_bytes() const override { return 10; }
 
   // The token after `history`. A history that begins with 'E' echoes: "Ehello" is answered by
@@ -89,9 +128,15 @@ class FakeStepModel final : public batch::StepModel {
     return logits;
   }
 
+  TokenId& cell(std::size_t slot, std::size_t position) {
+    const std::size_t at = slot * blocks_.blocks_per_slot() + position / kBlock;
+    return cells_.at(static_cast<std::size_t>(blocks_.table()[at]) * kBlock + position % kBlock);
+  }
+
   std::size_t context_;
   std::size_t max_batch_;
-  std::vector<std::vector<TokenId>> histories_;
+  KvBlocks blocks_;
+  std::vector<TokenId> cells_;  // the token at each position of each block
   std::vector<std::vector<float>> logits_;
 };
 

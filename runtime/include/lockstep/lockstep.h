@@ -176,7 +176,12 @@ struct SessionOptions {
   std::size_t slots = 1;        // sequences that can be alive at once
   std::size_t max_batch = 512;  // tokens per evaluate()
   KvType kv_type = KvType::f32;
-  bool reference = false;  // scalar row-wise kernels, no fusions: the definition of right
+  // Positions that the cache holds for all slots together, rounded down to whole blocks; 0: as many
+  // as all slots can have. With fewer, sequences share what there is, and evaluate() and reserve()
+  // tell when it is used up.
+  std::size_t cache_positions = 0;
+  bool share_prefixes = false;  // keep what was computed, so that adopt() finds it
+  bool reference = false;       // scalar row-wise kernels, no fusions: the definition of right
   Schedule schedule = Schedule::automatic;
   std::vector<std::string> unfused =
       {};  // names of fusions (runtime/fusions.h) that are switched off
@@ -202,6 +207,14 @@ struct BatchEntry {
   bool logits = false;  // want the logits after this token
 };
 
+// Positions of the cache, in whole blocks.
+struct CacheRoom {
+  std::size_t total = 0;
+  std::size_t available = 0;  // not used by a slot
+  std::size_t kept = 0;       // of these, still known to adopt()
+  std::size_t block = 0;      // positions that are given to a slot at once
+};
+
 struct StepStats {
   std::uint64_t barriers = 0;      // barriers executed in the last evaluate()
   std::uint64_t weight_bytes = 0;  // weight bytes read by it
@@ -218,7 +231,7 @@ class Session {
 
   // Advances sequences by the tokens of `batch` (1 .. max_batch entries, positions consecutive per
   // slot, starting where the slot ends). Throws Error(usage) and changes nothing if an entry is out
-  // of range.
+  // of range, Error(no_resource) if the cache is used up.
   void evaluate(std::span<const BatchEntry> batch);
   // The same for batch after batch in one parallel region, so that the team stays awake between
   // steps: `next` gives each batch, which must live until the call after it, and may read logits()
@@ -239,8 +252,23 @@ class Session {
   std::size_t length(std::size_t slot) const;
   void truncate(std::size_t slot, std::size_t length);
 
+  // Gives an empty slot the longest beginning of `tokens` that the cache still has from any slot,
+  // of the next evaluate() included, but not all of them. Returns its length: the slot goes on from
+  // there, with the same bits as if it had evaluated the beginning itself. 0 without
+  // share_prefixes.
+  std::size_t adopt(std::size_t slot, std::span<const std::int32_t> tokens);
+  // Books room for tokens that the next evaluate() will have, behind those that the slot has or has
+  // booked. False, and nothing is changed, if the cache is used up. evaluate() books what it is
+  // given and was not booked; all that was booked must be in its batch. Throws Error(usage) for
+  // more than the context.
+  bool reserve(std::size_t slot, std::span<const std::int32_t> tokens);
+  // How many tokens reserve() would take.
+  std::size_t room(std::size_t slot) const;
+  CacheRoom cache_room() const noexcept;
+
   // May be set from any thread or signal handler: evaluate() stops after at most one more stage and
-  // throws Error(interrupted); the slots stay as long as they were before. Lower it to go on.
+  // throws Error(interrupted); the slots stay as long as they were before, what was booked and
+  // adopted for that step is gone. Lower it to go on.
   std::atomic<bool>& cancel_flag() noexcept;
 
   const SessionOptions& options() const noexcept;
