@@ -25,8 +25,6 @@ ModelInfo describe(const GgufFile& file, const Model::Impl& model) {
   info.context = config.context;
   for (const GgufTensor& tensor : file.tensors()) info.parameters += tensor.elements;
   info.weight_bytes = model.weights.bytes;
-  info.load_bytes = model.weights.read_bytes;
-  info.load_seconds = model.weights.read_seconds;
   for (const ops::ShardedMatrix& matrix : model.weights.matrices) {
     info.decode_bytes += matrix.bytes();
     const std::string name(matrix.kernel->name);
@@ -57,8 +55,12 @@ Model Model::load(const Engine& engine, const std::filesystem::path& path,
   const PagePolicy pages = engine.impl().page_policy();
   WeightLoader loader(file, *engine.impl().executor, pages, engine.impl().isa, impl.weights);
   impl.architecture = make_architecture(impl.config, loader, engine.threads());
-  loader.load(options);
+  loader.map();
   impl.info = describe(file, impl);
+  if (options.before_load) options.before_load(model);
+  loader.load(options);
+  impl.info.load_bytes = impl.weights.read_bytes;
+  impl.info.load_seconds = impl.weights.read_seconds;
   return model;
 }
 

@@ -236,17 +236,26 @@ void WeightLoader::load_slices(const ops::Lane& lane, Progress& progress) const 
   progress.tell(lane);
 }
 
-void WeightLoader::load(const ModelOptions& options) {
-  refuse_unused();
+std::uint64_t WeightLoader::bytes_to_read() const {
   std::uint64_t total = 0;
   for (const MatrixRequest& request : matrices_) total += request.tensor->bytes * pages_.copies();
   for (const TableRequest& request : tables_) total += request.tensor->bytes;
+  return total;
+}
+
+void WeightLoader::map() {
+  refuse_unused();
   try {
     allocate();
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::no_resource, file_.path().string() + ": not enough memory for " +
-                                            std::to_string(total >> 20) + " MiB of weights");
+                                            std::to_string(bytes_to_read() >> 20) +
+                                            " MiB of weights");
   }
+}
+
+void WeightLoader::load(const ModelOptions& options) {
+  const std::uint64_t total = bytes_to_read();
   Progress progress(options, total);
   const auto begin = std::chrono::steady_clock::now();
   executor_.team([&](const ops::Lane& lane) noexcept {

@@ -39,7 +39,7 @@ struct Weights {
   double read_seconds = 0;
 };
 
-// Ask for every weight by name and shape, then load() them all at once.
+// Ask for every weight by name and shape, map their memory, then load() them all at once.
 class WeightLoader {
  public:
   WeightLoader(const GgufFile& file, Executor& executor, const PagePolicy& pages, quant::Isa isa,
@@ -57,9 +57,11 @@ class WeightLoader {
   // A table of rows in the file's blocks, filled by load().
   const ops::RowTable& table(const std::string& name, std::size_t rows, std::size_t columns);
 
-  // Reads everything that was asked for, in parallel. Throws Error(bad_model) for a tensor in the
-  // file that nobody asked for (the architecture would be misread) or a block scale that is not
-  // finite.
+  // Gives everything that was asked for its place, in memory that is mapped and not yet touched.
+  // Throws Error(bad_model) for a tensor in the file that nobody asked for (the architecture would
+  // be misread), Error(no_resource).
+  void map();
+  // Reads it, in parallel. Throws Error(bad_model) for a block scale that is not finite.
   void load(const ModelOptions& options);
 
  private:
@@ -78,6 +80,7 @@ class WeightLoader {
   const std::byte* side(const GgufTensor& tensor);
   void refuse_unused() const;
   void allocate();
+  std::uint64_t bytes_to_read() const;
   void load_slices(const ops::Lane& lane, Progress& progress) const;
   void load_shard(const MatrixRequest& request, const ops::Slice& rows, std::byte* panels,
                   std::vector<std::byte>& staging, Progress& progress) const;

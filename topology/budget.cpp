@@ -8,23 +8,16 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+
+#include "topology/cgroup.h"
 
 namespace lockstep::topology {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A missing or unreadable file gives an empty line.
-std::string first_line(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
@@ -52,52 +45,6 @@ std::optional<double> limit_v2(const fs::path& group) {
 
 std::optional<double> limit_v1(const fs::path& group) {
   return ratio(first_line(group / "cpu.cfs_quota_us"), first_line(group / "cpu.cfs_period_us"));
-}
-
-using GroupLimit = std::optional<double> (*)(const fs::path& group);
-
-void lower(std::optional<double>& limit, std::optional<double> other) {
-  if (other && (!limit || *other < *limit)) limit = other;
-}
-
-// The smallest limit on the way from `mount` down to the group. Directories that are not there are
-// passed over: in a container the path is often the host's, while the mount shows the container's
-// own group as its root.
-std::optional<double> smallest_limit(const fs::path& mount, const std::string& group,
-                                     GroupLimit read) {
-  std::optional<double> limit = read(mount);
-  fs::path here = mount;
-  for (const fs::path& part : fs::path(group).relative_path()) {
-    // A group outside of what the mount shows: none of the groups below is ours.
-    if (part == "..") return std::nullopt;
-    here /= part;
-    lower(limit, read(here));
-  }
-  return limit;
-}
-
-// One line of /proc/self/cgroup, "4:cpu,cpuacct:/user.slice". The path may hold colons itself.
-struct GroupLine {
-  std::string hierarchy;
-  std::string controllers;
-  std::string path;
-};
-
-std::optional<GroupLine> parse_group_line(const std::string& line) {
-  const std::size_t first = line.find(':');
-  if (first == std::string::npos) return std::nullopt;
-  const std::size_t second = line.find(':', first + 1);
-  if (second == std::string::npos) return std::nullopt;
-  return GroupLine{line.substr(0, first), line.substr(first + 1, second - first - 1),
-                   line.substr(second + 1)};
-}
-
-bool has_cpu_controller(const std::string& controllers) {
-  std::istringstream names(controllers);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name == "cpu") return true;
-  }
-  return false;
 }
 
 // "1.5", "2": three decimals at most, none that say nothing.
@@ -132,22 +79,10 @@ std::string describe_cores(const Machine& machine) {
 
 std::optional<double> cgroup_cpu_limit(const fs::path& proc_self_cgroup, const fs::path& root) {
   std::optional<double> limit;
-  std::ifstream groups(proc_self_cgroup);
-  for (std::string line; std::getline(groups, line);) {
-    const std::optional<GroupLine> group = parse_group_line(line);
-    if (!group) continue;
-    if (group->hierarchy == "0" && group->controllers.empty()) {
-      // Version 2 alone is mounted at the root, beside version 1 in `unified`.
-      lower(limit, smallest_limit(root, group->path, limit_v2));
-      lower(limit, smallest_limit(root / "unified", group->path, limit_v2));
-    } else if (has_cpu_controller(group->controllers)) {
-      // Controllers mounted together have one directory named by all, and often links by each name.
-      for (const fs::path& mount : {fs::path("cpu"), fs::path("cpu,cpuacct"),
-                                    fs::path("cpuacct,cpu"), fs::path(group->controllers)}) {
-        lower(limit, smallest_limit(root / mount, group->path, limit_v1));
-      }
-    }
-  }
+  visit_groups(proc_self_cgroup, root, "cpu", [&](const fs::path& group, GroupVersion version) {
+    const auto found = version == GroupVersion::v2 ? limit_v2(group) : limit_v1(group);
+    if (found && (!limit || *found < *limit)) limit = found;
+  });
   return limit;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/memory_options.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
@@ -50,9 +51,9 @@ struct Batch {
   std::string model, input, output, summary;
   EngineArguments engine;
   SessionArguments session;
+  JobSizeArguments size;
   SamplingArguments sampling;
   ProfileArguments profile;
-  std::size_t slots = 8;
   double interval = 10;
   bool show = false;
 
@@ -115,17 +116,13 @@ std::string team_text(const Engine& engine) {
                      engine.threads() == 1 ? "thread" : "threads", budget.reason);
 }
 
-std::string plan_text(const Model& model, const Session& session) {
+std::string model_text(const Model& model) {
   const ModelInfo& info = model.info();
-  const SessionOptions& options = session.options();
-  return fmt::format(
-      "model {} ({}, {:.1f} M parameters, {:.1f} MB of weights, read {}); cache {:.1f} MB for {} "
-      "slots x {} positions; {}",
-      info.name.empty() ? "without a name" : for_terminal(info.name), info.architecture,
-      static_cast<double>(info.parameters) / 1e6, static_cast<double>(info.weight_bytes) / 1e6,
-      humane_rate(info.load_bytes, info.load_seconds),
-      static_cast<double>(session.cache_bytes()) / 1e6, options.slots, options.context,
-      team_text(model.engine()));
+  return fmt::format("model {} ({}, {:.1f} M parameters, {:.1f} MB of weights, read {}); {}",
+                     info.name.empty() ? "without a name" : for_terminal(info.name),
+                     info.architecture, static_cast<double>(info.parameters) / 1e6,
+                     static_cast<double>(info.weight_bytes) / 1e6,
+                     humane_rate(info.load_bytes, info.load_seconds), team_text(model.engine()));
 }
 
 JobContext job_context(const Model& model, const Session& session, double load_seconds,
@@ -165,14 +162,15 @@ int Batch::run() const {
 
   const Stopwatch load_watch;
   const Engine team = engine.create();
-  const Model loaded = load_model(team, model_path(model));
-  if (survey.has_chat) require_chat_template(loaded);
-  SessionOptions options = session.resolve(loaded.info(), slots);
-  options.share_prefixes = true;
+  SessionOptions options;
+  const Model loaded = load_model(team, model_path(model), [&](const Model& known) {
+    if (survey.has_chat) require_chat_template(known);
+    options = size.fit(session, known);
+  });
   profile.apply(options);
   Session state(loaded, options);
   const double load_seconds = load_watch.seconds();
-  show_note(plan_text(loaded, state));
+  show_note(model_text(loaded));
 
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
@@ -216,10 +214,7 @@ Command add_batch(CLI::App& root) {
       ->required();
   self->sampling.add_to(*app);
   self->session.add_to(*app);
-  app->add_option("--slots", self->slots,
-                  "Sequences computed together, 1 to 512 (default 8); changes no row")
-      ->type_name("N")
-      ->check(whole_number(1, 512));
+  self->size.add_to(*app);
   self->engine.add_to(*app);
   app->add_flag("--show", self->show, "Show each finished answer on stderr");
   app->add_option("--interval", self->interval,

@@ -206,9 +206,11 @@ void note_copies(const Engine& engine, const std::filesystem::path& path) {
 
 }  // namespace
 
-Model load_model(const Engine& engine, const std::filesystem::path& path) {
+Model load_model(const Engine& engine, const std::filesystem::path& path,
+                 std::function<void(const Model&)> before_load) {
   note_copies(engine, path);
   ModelOptions options;
+  options.before_load = std::move(before_load);
   if (stderr_is_terminal()) options.progress = show_load_progress;
   Model model = Model::load(engine, path, options);
   clear_status();

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -83,8 +84,9 @@ void add_model_option(CLI::App& app, std::string& path);
 // Error(no_input) if there is none.
 std::filesystem::path model_path(const std::string& given);
 
-// Loads the model; on a terminal the progress is shown on stderr.
-Model load_model(const Engine& engine, const std::filesystem::path& path);
+// Loads the model; on a terminal the progress is shown on stderr. `before_load`: see ModelOptions.
+Model load_model(const Engine& engine, const std::filesystem::path& path,
+                 std::function<void(const Model&)> before_load = {});
 
 // The whole of a file. Throws Error(no_input) if it cannot be read.
 std::string read_text_file(const std::filesystem::path& path);

@@ -118,7 +118,12 @@ class Engine {
 // Called while weights load, from the loading thread: bytes read so far and in all.
 using LoadProgress = void (*)(void* context, std::uint64_t done, std::uint64_t total);
 
+class Model;
+
 struct ModelOptions {
+  // Called when all is known and nothing is read: the model has its info and tokenizer, a session
+  // can be made and planned, but not evaluated. May throw to refuse.
+  std::function<void(const Model& model)> before_load = {};
   LoadProgress progress = nullptr;
   void* progress_context = nullptr;
 };
