@@ -23,7 +23,7 @@ Command add_perplexity(CLI::App& root);
 Command add_quantize(CLI::App& root);
 Command add_imatrix(CLI::App& root);
 
-// The job ran to its end, but some of its rows are error rows.
+// The work is done, but some rows are error rows, or missing where that was allowed.
 inline constexpr int kExitSomeErrorRows = 1;
 
 }  // namespace lockstep::cli

@@ -37,14 +37,15 @@ Exit codes:
    0  done
    1  batch: done, but some rows are error rows
   64  wrong options
-  65  input that cannot be used (a duplicate id; nothing was computed)
+  65  input that cannot be used (a duplicate id), or an output that cannot be resumed or merged
+      (changed model, input or options; lines without a row); nothing was changed
   66  a file that does not exist or cannot be read
   69  a model file that is damaged, inconsistent or not supported
   70  a defect of lockstep itself
   71  not enough memory or threads
-  73  the output exists already or cannot be made
-  74  reading or writing failed half-way (disk full)
-  75  stopped by a signal; the rows that batch wrote so far are kept
+  73  the output exists already, cannot be made, or is being written by another process
+  74  reading or writing failed half-way (disk full); batch --resume goes on
+  75  stopped by a signal; the rows that batch wrote so far are kept, batch --resume goes on
 )";
 
 int fail(ErrorCode code, std::string_view what) {
