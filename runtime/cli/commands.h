@@ -18,6 +18,7 @@ Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_topology(CLI::App& root);
 Command add_inspect(CLI::App& root);
+Command add_merge(CLI::App& root);
 Command add_plan(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_quantize(CLI::App& root);
