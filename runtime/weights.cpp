@@ -172,7 +172,7 @@ void WeightLoader::allocate() {
 
 void WeightLoader::load_shard(const MatrixRequest& request, const ops::Slice& rows,
                               std::byte* panels, std::vector<std::byte>& staging,
-                              Progress& progress) const {
+                              const ops::Lane& lane, Progress& progress) const {
   const ops::ShardedMatrix& matrix = *request.matrix;
   const quant::FormatTraits& format = *request.tensor->format;
   const std::size_t row_bytes = quant::bytes_of(format.format, matrix.columns);
@@ -199,6 +199,7 @@ void WeightLoader::load_shard(const MatrixRequest& request, const ops::Slice& ro
     ops::pack_rows(*matrix.kernel, bytes.data(), {0, count}, matrix.columns,
                    panels + (row - rows.begin) / panel_rows * matrix.panel_bytes());
     progress.add(bytes.size());
+    progress.tell(lane);
   }
 }
 
@@ -220,8 +221,8 @@ void WeightLoader::load_slices(const ops::Lane& lane, Progress& progress) const 
       for (auto i = static_cast<std::size_t>(mine - loaders.begin()); i < shards.size();
            i += loaders.size()) {
         const std::byte* const panels = shards[i].panels_for(static_cast<unsigned>(copy));
-        load_shard(request, shards[i].rows, const_cast<std::byte*>(panels), staging, progress);
-        progress.tell(lane);
+        load_shard(request, shards[i].rows, const_cast<std::byte*>(panels), staging, lane,
+                   progress);
       }
     }
   }
@@ -231,6 +232,7 @@ void WeightLoader::load_slices(const ops::Lane& lane, Progress& progress) const 
       const std::size_t count = std::min(kReadBytes, slice.end - at);
       file_.read(*request.tensor, at, {request.data + at, count});
       progress.add(count);
+      progress.tell(lane);
     }
   }
   progress.tell(lane);

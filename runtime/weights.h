@@ -83,7 +83,7 @@ class WeightLoader {
   std::uint64_t bytes_to_read() const;
   void load_slices(const ops::Lane& lane, Progress& progress) const;
   void load_shard(const MatrixRequest& request, const ops::Slice& rows, std::byte* panels,
-                  std::vector<std::byte>& staging, Progress& progress) const;
+                  std::vector<std::byte>& staging, const ops::Lane& lane, Progress& progress) const;
 
   const GgufFile& file_;
   Executor& executor_;

@@ -1,4 +1,4 @@
-// The line reader, over pread so that a second pass needs no second descriptor.
+// The input as lines of requests: which lines count, and what each format makes of one.
 #include "runtime/batch/input.h"
 
 #include <fcntl.h>
@@ -9,15 +9,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "lockstep/error.h"
+#include "runtime/utf8.h"
 
 namespace lockstep::batch {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_blank(std::string_view text) {
@@ -26,77 +28,35 @@ bool is_blank(std::string_view text) {
 
 }  // namespace
 
-InputFile::InputFile(const std::filesystem::path& path) : path_(path), buffer_(kBufferBytes) {
-  // O_NONBLOCK: a named pipe without a writer must be refused, not waited for.
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) {
+std::string_view name_of(InputFormat format) noexcept {
+  return format == InputFormat::text ? "text" : "jsonl";
+}
+
+InputFormat format_named(std::string_view name, const std::filesystem::path& path) {
+  const bool is_text = name == "auto" ? path.extension() == ".txt" : name == "text";
+  return is_text ? InputFormat::text : InputFormat::jsonl;
+}
+
+InputFile::InputFile(const std::filesystem::path& path, InputFormat format)
+    : path_(path),
+      format_(format),
+      // O_NONBLOCK: a named pipe without a writer must be refused, not waited for.
+      file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (!file_.is_open()) {
     throw Error(ErrorCode::no_input,
                 fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
   }
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
+  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::no_input,
                 fmt::format("{}: not a regular file (the input is read twice)", path.string()));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
-}
-
-InputFile::~InputFile() { ::close(descriptor_); }
-
-void InputFile::seek(std::uint64_t offset, std::size_t number) {
-  begin_ = end_ = 0;
-  read_offset_ = offset;
-  next_number_ = number;
-}
-
-bool InputFile::fill() {
-  const std::uint64_t left = size_ > read_offset_ ? size_ - read_offset_ : 0;
-  const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer_.size()));
-  begin_ = end_ = 0;
-  if (want == 0) return false;
-  ssize_t got = 0;
-  do {
-    got = ::pread(descriptor_, buffer_.data(), want, static_cast<off_t>(read_offset_));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) {
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
-  }
-  end_ = static_cast<std::size_t>(got);
-  read_offset_ += end_;
-  return end_ != 0;  // 0: the file was cut after it was opened
-}
-
-bool InputFile::read_line(InputLine& line) {
-  line.text.clear();
-  line.too_long = false;
-  line.number = next_number_;
-  line.offset = read_offset_ - (end_ - begin_);
-  bool any = false;
-  for (;;) {
-    if (begin_ == end_ && !fill()) break;
-    any = true;
-    const char* first = buffer_.data() + begin_;
-    const void* newline = std::memchr(first, '\n', end_ - begin_);
-    const std::size_t length =
-        newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - first)
-                : end_ - begin_;
-    line.too_long = line.too_long || line.text.size() + length > kMaxLine;
-    if (line.too_long) {
-      line.text.clear();
-    } else {
-      line.text.append(first, length);
-    }
-    begin_ += length + (newline ? 1 : 0);
-    if (newline) break;
-  }
-  if (any) ++next_number_;
-  return any;
+  reader_.emplace(file_.get(), size_, kMaxLine, path);
 }
 
 bool InputFile::next(InputLine& line) {
-  while (read_line(line)) {
+  while (reader_->next(line)) {
     if (line.number == 1 && line.text.starts_with(kByteOrderMark))
       line.text.erase(0, kByteOrderMark.size());
     if (line.too_long) return true;
@@ -104,6 +64,56 @@ bool InputFile::next(InputLine& line) {
     if (!is_blank(line.text)) return true;
   }
   return false;
+}
+
+bool InputFile::line_ends_at(std::uint64_t bytes) const {
+  if (bytes == 0 || bytes >= size_) return true;
+  char around[3] = {};  // the last byte of the prefix and what follows
+  const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(3, size_ - (bytes - 1)));
+  if (::pread(file_.get(), around, want, static_cast<off_t>(bytes - 1)) < 0) return false;
+  return around[0] == '\n' || around[1] == '\n' || (around[1] == '\r' && around[2] == '\n');
+}
+
+ParsedLine parse_line(const InputLine& line, InputFormat format, const RequestDefaults& defaults,
+                      RowFormat fallback) {
+  const auto refuse = [&](const char* code, std::string message) {
+    return RequestError{{line.number, fallback, "null"}, 400, code, std::move(message)};
+  };
+  if (line.too_long) {
+    return refuse("line_too_long",
+                  fmt::format("the line is longer than {} MiB", InputFile::kMaxLine >> 20));
+  }
+  if (format == InputFormat::jsonl)
+    return parse_request(line.text, line.number, defaults, fallback);
+  if (const std::size_t valid = valid_utf8_prefix(line.text); valid < line.text.size()) {
+    return refuse("invalid_request",
+                  fmt::format("not valid UTF-8 at byte {} of the line", valid + 1));
+  }
+  // By way of JSON, so that a prompt means the same in both formats.
+  nlohmann::json request;
+  request["prompt"] = line.text;
+  return parse_request(request.dump(), line.number, defaults, fallback);
+}
+
+LineIdentity identify_line(const InputLine& line, InputFormat format) {
+  if (format == InputFormat::jsonl) return identify_line(line.text);
+  LineIdentity identity;
+  identity.is_object = true;
+  return identity;
+}
+
+std::uint64_t LineIds::hash(std::string_view id) noexcept {
+  const std::uint64_t value = std::hash<std::string_view>{}(id);
+  return value == 0 ? 1 : value;
+}
+
+void LineIds::add(std::size_t line, std::string_view id) {
+  hashes_.resize(line + 1, 0);
+  hashes_[line] = hash(id.empty() ? "null" : id);
+}
+
+bool LineIds::matches(std::size_t line, std::string_view id) const noexcept {
+  return has_line(line) && hashes_[line] == hash(id);
 }
 
 }  // namespace lockstep::batch

@@ -18,16 +18,18 @@ namespace {
 
 class Job {
  public:
-  Job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+  Job(StepModel& model, LineSource& lines, const InputSurvey& survey, RowWriter& output,
       const RequestDefaults& defaults, JobObserver& observer)
       : model_(model),
-        input_(input),
+        lines_(lines),
         fallback_(survey.fallback),
         output_(output),
         defaults_(defaults),
         observer_(observer),
         scheduler_(model) {
     stats_.total = survey.lines;
+    stats_.rows = stats_.resumed = lines.finished().rows;
+    stats_.errors = lines.finished().errors;
   }
 
   JobStats run(const std::atomic<bool>& stop) {
@@ -44,8 +46,8 @@ class Job {
  private:
   // Fills the free slots. Lines that cannot be used become error rows on the way.
   void admit(const std::atomic<bool>& stop) {
-    while (scheduler_.wants_more() && !stop.load() && input_.next(line_)) {
-      ParsedLine parsed = parse();
+    while (scheduler_.wants_more() && !stop.load() && lines_.next(line_)) {
+      ParsedLine parsed = parse_line(line_, lines_.format(), defaults_, fallback_);
       if (auto* error = std::get_if<RequestError>(&parsed)) {
         write_error(std::move(*error));
       } else {
@@ -53,15 +55,6 @@ class Job {
       }
     }
     stats_.active = scheduler_.active();
-  }
-
-  ParsedLine parse() const {
-    if (!line_.too_long) return parse_request(line_.text, line_.number, defaults_, fallback_);
-    const std::size_t limit = InputFile::kMaxLine >> 20;
-    return RequestError{{line_.number, fallback_, "null"},
-                        400,
-                        "line_too_long",
-                        fmt::format("the line is longer than {} MiB", limit)};
   }
 
   void start(Request request) {
@@ -134,7 +127,7 @@ class Job {
   }
 
   StepModel& model_;
-  InputFile& input_;
+  LineSource& lines_;
   RowFormat fallback_;
   RowWriter& output_;
   const RequestDefaults& defaults_;
@@ -148,10 +141,10 @@ class Job {
 
 }  // namespace
 
-JobStats run_job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+JobStats run_job(StepModel& model, LineSource& lines, const InputSurvey& survey, RowWriter& output,
                  const RequestDefaults& defaults, const std::atomic<bool>& stop,
                  JobObserver& observer) {
-  return Job(model, input, survey, output, defaults, observer).run(stop);
+  return Job(model, lines, survey, output, defaults, observer).run(stop);
 }
 
 }  // namespace lockstep::batch

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/batch/input.h"
+#include "runtime/batch/line_source.h"
 #include "runtime/batch/output.h"
 #include "runtime/batch/request.h"
 #include "runtime/batch/scheduler.h"
@@ -17,10 +18,11 @@
 namespace lockstep::batch {
 
 struct JobStats {
-  std::size_t total = 0;                // rows to write
-  std::size_t rows = 0;                 // written, error rows included
-  std::size_t errors = 0;               // error rows
-  std::size_t non_finite = 0;           // error rows because of NaN or infinite logits
+  std::size_t total = 0;                // rows that the output has in the end
+  std::size_t rows = 0;                 // that it has so far, error rows included
+  std::size_t resumed = 0;              // of these, rows that were there when the job began
+  std::size_t errors = 0;               // error rows, those that were there included
+  std::size_t non_finite = 0;           // of this run's, because of NaN or infinite logits
   std::size_t active = 0;               // sequences that run or wait
   std::uint64_t prompt_tokens = 0;      // evaluated
   std::uint64_t cached_tokens = 0;      // of prompts, that were in the cache
@@ -48,8 +50,8 @@ class JobObserver {
 
 // Runs the job to its end, or until `stop` becomes true: then the current step is finished, its
 // rows are written, and the sequences still in their slots are dropped. Throws Error(io) if a row
-// cannot be written.
-JobStats run_job(StepModel& model, InputFile& input, const InputSurvey& survey, RowWriter& output,
+// cannot be written, Error(interrupted) if the output is told to give up on one.
+JobStats run_job(StepModel& model, LineSource& lines, const InputSurvey& survey, RowWriter& output,
                  const RequestDefaults& defaults, const std::atomic<bool>& stop,
                  JobObserver& observer);
 

@@ -2,18 +2,22 @@
 // runtime/batch/.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
-#include <optional>
+#include <string>
 
 #include "lockstep/lockstep.h"
 #include "runtime/batch/job.h"
+#include "runtime/batch/job_files.h"
 #include "runtime/batch/prompt.h"
+#include "runtime/batch/replacement.h"
 #include "runtime/batch/session_model.h"
 #include "runtime/chat/chat_template.h"
+#include "runtime/cli/batch_progress.h"
+#include "runtime/cli/batch_record.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/memory_options.h"
+#include "runtime/cli/memory_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
@@ -36,70 +40,39 @@ constexpr const char* kFooter =
   {"custom_id": "d", "method": "POST", "url": "/v1/completions",
    "body": {"prompt": "..."}}        (on one line)
 A line (or its body) may set max_tokens, max_completion_tokens, temperature, top_k, top_p, min_p,
-seed and stop.
+seed and stop. In a file that is named *.txt, or with --input-format text, each line is a prompt.
 
 Output: one row per request in the order of completion, with the line number; a request that
-cannot be answered becomes an error row. The output must not exist. Rows are the same bytes in
-every run.
+cannot be answered becomes an error row. Rows are the same bytes in every run.
+
+A job that was stopped or killed goes on with --resume: finished rows are kept as they are. What
+the rows were made from is recorded in OUTPUT.job, and a changed input, model or option is refused.
 
 Examples:
   lockstep batch --input requests.jsonl --output answers.jsonl
-  lockstep batch -m model.gguf -i in.jsonl -o out.jsonl --slots 16 --max-tokens 256 --show
+  lockstep batch -m model.gguf -i in.jsonl -o out.jsonl --slots 16 --max-tokens 256 --resume
+  lockstep batch -i prompts.txt -o - | jq -r .text
 )";
 
 struct Batch {
   std::string model, input, output, summary;
+  std::string input_format = "auto";
   EngineArguments engine;
   SessionArguments session;
   JobSizeArguments size;
   SamplingArguments sampling;
   ProfileArguments profile;
   double interval = 10;
-  bool show = false;
+  double grace = 10;
+  bool show = false, resume = false, sorted = false;
 
   int run() const;
-};
-
-// Shows a bar on a terminal, else one line per interval; with `show` every finished row.
-class Progress final : public batch::JobObserver {
- public:
-  Progress(double interval, bool show)
-      : interval_(stderr_is_terminal() ? 0.1 : interval), show_(show) {}
-
-  void on_answer(const batch::RowIdentity& row, const batch::Finished& answer) override {
-    if (show_) show_row(row, answer.text);
-  }
-
-  void on_error(const batch::RequestError& error) override {
-    if (show_) show_row(error.row, fmt::format("error: {}", error.message));
-  }
-
-  void on_step(const batch::JobStats& stats) override {
-    const double now = watch_.seconds();
-    const bool redraw = show_ && stderr_is_terminal() && stats.rows != shown_rows_;
-    if (!redraw && now - last_ < interval_) return;
-    last_ = now;
-    shown_rows_ = stats.rows;
-    if (stderr_is_terminal()) {
-      show_status(progress_text(stats, now, true));
-    } else {
-      show_note(progress_text(stats, now, false));
-    }
-  }
-
-  double seconds() const { return watch_.seconds(); }
-
- private:
-  static void show_row(const batch::RowIdentity& row, const std::string& text) {
-    const std::string id = row.id == "null" ? "" : fmt::format(", id {}", row.id);
-    show_text(for_terminal(fmt::format("--- line {}{}\n{}", row.line, id, text)));
-  }
-
-  double interval_;
-  bool show_;
-  Stopwatch watch_;
-  double last_ = 0;
-  std::size_t shown_rows_ = 0;
+  void check() const;
+  batch::InputFormat format() const;
+  batch::JobFilesOptions files(const StopSignals& signals) const;
+  batch::JobStats compute(batch::JobFiles& files, batch::JobRecord record,
+                          const StopSignals& signals, JobContext& context) const;
+  int finish(batch::JobFiles& files, const batch::JobStats& stats, JobContext& context) const;
 };
 
 // A model whose template is unknown would turn every chat line into an error row: refused before
@@ -125,14 +98,12 @@ std::string model_text(const Model& model) {
                      humane_rate(info.load_bytes, info.load_seconds), team_text(model.engine()));
 }
 
-JobContext job_context(const Model& model, const Session& session, double load_seconds,
-                       double seconds) {
+// What the summary tells of the machine and the model.
+JobContext job_context(const Model& model, const Session& session) {
   const ModelInfo& info = model.info();
   const Engine& engine = model.engine();
   JobContext context;
   context.model = info.name;
-  context.load_seconds = load_seconds;
-  context.seconds = seconds;
   context.threads = engine.threads();
   context.openmp_runtime = engine.openmp_runtime();
   context.wait_policy = engine.wait_policy();
@@ -151,22 +122,41 @@ JobContext job_context(const Model& model, const Session& session, double load_s
   return context;
 }
 
-int Batch::run() const {
+void Batch::check() const {
   sampling.check();
   profile.check();
-  require_creatable(output);
-  if (!summary.empty()) require_creatable(summary);
+  if (output == "-" && (resume || sorted)) {
+    throw Error(ErrorCode::usage, "--resume and --sorted need an --output that is a file");
+  }
+  if (summary.empty()) return;
   if (summary == output) throw Error(ErrorCode::usage, "--summary and --output name the same file");
-  batch::InputFile lines(input);
-  const batch::InputSurvey survey = batch::survey_input(lines);
+  // A job script that resumes writes the summary again.
+  require_output(summary, resume);
+}
 
+batch::InputFormat Batch::format() const { return batch::format_named(input_format, input); }
+
+batch::JobFilesOptions Batch::files(const StopSignals& signals) const {
+  batch::JobFilesOptions options;
+  options.input = input;
+  options.output = output;
+  options.format = format();
+  options.resume = resume;
+  options.sorted = sorted;
+  options.flags = {&signals.stop(), &signals.drop()};
+  return options;
+}
+
+batch::JobStats Batch::compute(batch::JobFiles& files, batch::JobRecord record,
+                               const StopSignals& signals, JobContext& context) const {
   const Stopwatch load_watch;
   const Engine team = engine.create();
   SessionOptions options;
-  const Model loaded = load_model(team, model_path(model), [&](const Model& known) {
-    if (survey.has_chat) require_chat_template(known);
+  const auto fit = [&](const Model& known) {
+    if (files.survey().has_chat) require_chat_template(known);
     options = size.fit(session, known);
-  });
+  };
+  const Model loaded = load_model(team, model_path(model), &signals.stop(), fit);
   profile.apply(options);
   Session state(loaded, options);
   const double load_seconds = load_watch.seconds();
@@ -176,28 +166,61 @@ int Batch::run() const {
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
   batch::SessionModel steps(state);
-  batch::RowWriter rows(output);
-  std::optional<batch::RowWriter> summary_file;
-  if (!summary.empty()) summary_file.emplace(summary);
-  const StopSignals signals(state.cancel_flag());
-  Progress progress(interval, show);
+  complete_record(record, loaded, state);
+  const CancelOnDrop guard(state.cancel_flag());
+  batch::RowWriter& rows = files.begin(record);
+  batch::LineSource lines = files.lines();
+  BatchProgress progress(interval, show);
   const batch::JobStats stats =
-      batch::run_job(steps, lines, survey, rows, defaults, signals.stop(), progress);
-  rows.close();
+      batch::run_job(steps, lines, files.survey(), rows, defaults, signals.stop(), progress);
 
-  const JobContext context = job_context(loaded, state, load_seconds, progress.seconds());
+  const double seconds = progress.seconds();
+  context = job_context(loaded, state);
+  context.load_seconds = load_seconds;
+  context.seconds = seconds;
   profile.report(state);
-  show_note(summary_text(stats, context));
   note_starvation(team);
-  if (summary_file) {
-    summary_file->write(summary_json(stats, context));
-    summary_file->close();
+  return stats;
+}
+
+int Batch::finish(batch::JobFiles& files, const batch::JobStats& stats, JobContext& context) const {
+  files.finish(!stats.interrupted);
+  context.exit_code = stats.interrupted   ? static_cast<int>(ErrorCode::interrupted)
+                      : stats.errors == 0 ? 0
+                                          : kExitSomeErrorRows;
+  context.peak_bytes = peak_memory();
+  show_note(summary_text(stats, context));
+  if (!summary.empty()) {
+    batch::Replacement file(summary);
+    file.write(summary_json(stats, context));
+    file.commit();
   }
   if (stats.interrupted) {
-    throw Error(ErrorCode::interrupted, fmt::format("stopped by a signal: {} of {} rows are in {}",
-                                                    stats.rows, stats.total, output));
+    throw Error(ErrorCode::interrupted,
+                fmt::format("stopped by a signal: {} of {} rows are in {}{}", stats.rows,
+                            stats.total, output == "-" ? "standard output" : output,
+                            output == "-" ? "" : "; --resume goes on"));
   }
-  return stats.errors == 0 ? 0 : kExitSomeErrorRows;
+  return context.exit_code;
+}
+
+int Batch::run() const {
+  check();
+  const StopSignals signals(grace);
+  const batch::JobRecord record = known_record(model_path(model), format(), sampling, session);
+  batch::JobFiles job(files(signals), record);
+  for (const std::string& note : job.notes()) show_note(note);
+  JobContext context;
+  batch::JobStats stats;
+  if (job.complete()) {
+    stats.total = job.survey().lines;
+    stats.rows = stats.resumed = job.finished().rows;
+    stats.errors = job.finished().errors;
+  } else {
+    stats = compute(job, record, signals, context);
+  }
+  context.input_format = name_of(format());
+  return finish(job, stats, context);
 }
 
 }  // namespace
@@ -206,12 +229,21 @@ Command add_batch(CLI::App& root) {
   const auto self = std::make_shared<Batch>();
   CLI::App* app = root.add_subcommand("batch", "Answer a file of requests, one row for each");
   add_model_option(*app, self->model);
-  app->add_option("-i,--input", self->input, "Requests, JSONL (a regular file: it is read twice)")
+  app->add_option("-i,--input", self->input, "Requests (a regular file: it is read twice)")
       ->type_name("FILE")
       ->required();
-  app->add_option("-o,--output", self->output, "Answers, JSONL; must not exist")
+  app->add_option("--input-format", self->input_format,
+                  "jsonl, or text: each line is a prompt; auto (default): text for *.txt")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"auto", "jsonl", "text"}));
+  app->add_option("-o,--output", self->output,
+                  "Answers, JSONL; must not exist unless --resume; - for standard output")
       ->type_name("FILE")
       ->required();
+  app->add_flag("--resume", self->resume,
+                "Go on with an output that exists; start from the beginning if there is none");
+  app->add_flag("--sorted", self->sorted,
+                "Put the rows in the order of the input when all are there");
   self->sampling.add_to(*app);
   self->session.add_to(*app);
   self->size.add_to(*app);
@@ -221,8 +253,13 @@ Command add_batch(CLI::App& root) {
                   "Between progress lines where stderr is no terminal (default 10)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0).description(""));
+  app->add_option("--grace", self->grace,
+                  "After a signal the current step is finished if it takes no longer\n"
+                  "than this (default 10), else dropped")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86400.0).description(""));
   app->add_option("--summary", self->summary,
-                  "Write a summary as JSON to this file; must not exist")
+                  "Write a summary as JSON to this file; must not exist unless --resume")
       ->type_name("FILE");
   self->profile.add_to(*app);
   app->footer(kFooter);

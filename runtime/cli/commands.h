@@ -18,12 +18,13 @@ Command add_generate(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_topology(CLI::App& root);
 Command add_inspect(CLI::App& root);
+Command add_merge(CLI::App& root);
 Command add_plan(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_quantize(CLI::App& root);
 Command add_imatrix(CLI::App& root);
 
-// The job ran to its end, but some of its rows are error rows.
+// The work is done, but some rows are error rows, or missing where that was allowed.
 inline constexpr int kExitSomeErrorRows = 1;
 
 }  // namespace lockstep::cli

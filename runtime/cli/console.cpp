@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <climits>
 #include <cstring>
 
 #include "lockstep/error.h"
@@ -20,10 +22,38 @@ namespace {
 
 bool status_is_shown = false;
 
-// Messages are best effort: a closed stderr must not stop a job.
-void write_stderr(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+// How long a message waits for somebody to read it.
+constexpr int kPatienceMs = 2000;
+
+// Texts that were given up since the last one that got through.
+std::size_t unread = 0;
+
+// A pipe takes this much at once or nothing, so that no write() waits longer than poll() said.
+bool write_in_time(std::string_view text, int patience_ms) {
+  while (!text.empty()) {
+    pollfd ready{STDERR_FILENO, POLLOUT, 0};
+    const int count = ::poll(&ready, 1, patience_ms);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    const ssize_t written =
+        ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (written < 0) return true;  // closed: nobody misses it
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// Messages are best effort: a closed stderr, or one that nobody reads, must not stop a job.
+void write_stderr(std::string_view text) {
+  if (unread > 0) {
+    if (!write_in_time(fmt::format("\nlockstep: {} messages found no reader\n", unread), 0)) {
+      ++unread;
+      return;
+    }
+    unread = 0;
+  }
+  if (!write_in_time(text, kPatienceMs)) ++unread;
 }
 
 std::size_t terminal_width() {

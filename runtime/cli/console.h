@@ -1,5 +1,7 @@
 // What the command says to the user: everything on stderr, so that stdout holds results alone. Text
-// that came from a model is freed of control characters before it reaches a terminal.
+// that came from a model is freed of control characters before it reaches a terminal. A message
+// that finds no reader for two seconds is given up, and so are those after it until somebody reads:
+// work must not wait for its own reports.
 #pragma once
 
 #include <string>

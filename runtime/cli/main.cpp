@@ -23,6 +23,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter = R"(Examples:
   lockstep batch --input requests.jsonl --output answers.jsonl
+  lockstep merge --input requests.jsonl --output answers.jsonl rank0.jsonl rank1.jsonl
   lockstep generate --chat "Tell me a story about a fox who lost a kite."
   lockstep tokenize --pieces "Once upon a time"
   lockstep inspect model.gguf
@@ -35,16 +36,17 @@ constexpr const char* kFooter = R"(Examples:
 
 Exit codes:
    0  done
-   1  batch: done, but some rows are error rows
+   1  batch, merge: done, but some rows are error rows (merge --partial: or missing)
   64  wrong options
-  65  input that cannot be used (a duplicate id; nothing was computed)
+  65  input that cannot be used (a duplicate id), or an output that cannot be resumed or merged
+      (changed model, input or options; lines without a row); nothing was changed
   66  a file that does not exist or cannot be read
   69  a model file that is damaged, inconsistent or not supported
   70  a defect of lockstep itself
   71  not enough memory or threads
-  73  the output exists already or cannot be made
-  74  reading or writing failed half-way (disk full)
-  75  stopped by a signal; the rows that batch wrote so far are kept
+  73  the output exists already, cannot be made, or is being written by another process
+  74  reading or writing failed half-way (disk full); batch --resume goes on
+  75  stopped by a signal; the rows that batch wrote so far are kept, batch --resume goes on
 )";
 
 int fail(ErrorCode code, std::string_view what) {
@@ -78,10 +80,10 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", version_text);
   app.require_subcommand(0, 1);
-  const std::vector<Command> commands = {add_batch(app),    add_bench(app),      add_generate(app),
-                                         add_tokenize(app), add_inspect(app),    add_quantize(app),
-                                         add_imatrix(app),  add_perplexity(app), add_plan(app),
-                                         add_topology(app)};
+  const std::vector<Command> commands = {add_batch(app),    add_merge(app),    add_bench(app),
+                                         add_generate(app), add_tokenize(app), add_inspect(app),
+                                         add_quantize(app), add_imatrix(app),  add_perplexity(app),
+                                         add_plan(app),     add_topology(app)};
   try {
     app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {

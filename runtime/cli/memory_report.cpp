@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "runtime/cli/units.h"
 
 namespace lockstep::cli {
@@ -50,6 +52,15 @@ std::string memory_text(const std::string& what, const MemoryReport& report) {
     text += fmt::format(", {} not touched yet", humane_bytes(report.untouched));
   }
   return text;
+}
+
+std::uint64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key;) {
+    std::uint64_t kilobytes = 0;
+    if (key == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
 }
 
 }  // namespace lockstep::cli

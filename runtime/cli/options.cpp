@@ -32,8 +32,12 @@ constexpr std::uint64_t kMaxInt = 0x7fffffff;
 
 constexpr const char* kEmbeddedModel = "share/lockstep/storyteller-f16.gguf";
 
-void show_load_progress(void*, std::uint64_t done, std::uint64_t total) {
-  if (total == 0) return;
+// `stop`: a std::atomic<bool>, or null.
+void show_load_progress(void* stop, std::uint64_t done, std::uint64_t total) {
+  if (stop != nullptr && static_cast<const std::atomic<bool>*>(stop)->load()) {
+    throw Error(ErrorCode::interrupted, "stopped by a signal while the model was loaded");
+  }
+  if (total == 0 || !stderr_is_terminal()) return;
   const double gigabytes = static_cast<double>(total) / 1e9;
   show_status(fmt::format("loading {:.2f} GB: {} %", gigabytes, done * 100 / total));
 }
@@ -207,11 +211,12 @@ void note_copies(const Engine& engine, const std::filesystem::path& path) {
 }  // namespace
 
 Model load_model(const Engine& engine, const std::filesystem::path& path,
-                 std::function<void(const Model&)> before_load) {
+                 const std::atomic<bool>* stop, std::function<void(const Model&)> before_load) {
   note_copies(engine, path);
   ModelOptions options;
   options.before_load = std::move(before_load);
-  if (stderr_is_terminal()) options.progress = show_load_progress;
+  options.progress = show_load_progress;
+  options.progress_context = const_cast<std::atomic<bool>*>(stop);
   Model model = Model::load(engine, path, options);
   clear_status();
   return model;

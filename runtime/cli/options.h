@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -84,8 +85,10 @@ void add_model_option(CLI::App& app, std::string& path);
 // Error(no_input) if there is none.
 std::filesystem::path model_path(const std::string& given);
 
-// Loads the model; on a terminal the progress is shown on stderr. `before_load`: see ModelOptions.
+// Loads the model; on a terminal the progress is shown on stderr. Throws Error(interrupted) soon
+// after `stop` (if there is one) has become true. `before_load`: see ModelOptions.
 Model load_model(const Engine& engine, const std::filesystem::path& path,
+                 const std::atomic<bool>* stop = nullptr,
                  std::function<void(const Model&)> before_load = {});
 
 // The whole of a file. Throws Error(no_input) if it cannot be read.

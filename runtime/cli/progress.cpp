@@ -43,6 +43,19 @@ double gigabytes_per_second(const batch::JobStats& stats) {
   return rate(static_cast<double>(stats.weight_bytes) / 1e9, stats.step_seconds);
 }
 
+// Rows that this run wrote.
+double own_rows(const batch::JobStats& stats) {
+  return static_cast<double>(stats.rows - stats.resumed);
+}
+
+// " (4 resumed, 3 errors)", or what of it there is.
+std::string remarks(const batch::JobStats& stats) {
+  std::vector<std::string> parts;
+  if (stats.resumed > 0) parts.push_back(fmt::format("{} resumed", stats.resumed));
+  if (stats.errors > 0) parts.push_back(fmt::format("{} errors", stats.errors));
+  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, ", "));
+}
+
 std::string joined(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, " "));
 }
@@ -50,23 +63,27 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 std::string progress_text(const batch::JobStats& stats, double seconds, bool bar) {
-  const double rows = static_cast<double>(stats.rows);
+  const double rows = own_rows(stats);
   const double left = static_cast<double>(stats.total - std::min(stats.rows, stats.total));
-  const std::string eta = stats.rows == 0 ? "?" : duration(seconds * left / rows);
+  const std::string eta = rows == 0 ? "?" : duration(seconds * left / rows);
   return fmt::format("{}{}/{} rows{}, {} rows/s, prompt {}, output {} tok/s, ETA {}",
                      bar ? draw_bar(stats.rows, stats.total) : "", stats.rows, stats.total,
-                     stats.errors == 0 ? "" : fmt::format(" ({} errors)", stats.errors),
-                     short_number(rate(rows, seconds)),
+                     remarks(stats), short_number(rate(rows, seconds)),
                      short_number(rate(static_cast<double>(stats.prompt_tokens), seconds)),
                      short_number(rate(static_cast<double>(stats.output_tokens), seconds)), eta);
 }
 
 std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
+  if (job.threads == 0) {
+    return fmt::format("{} of {} rows ({} error rows): nothing was left to compute", stats.rows,
+                       stats.total, stats.errors);
+  }
   return fmt::format(
-      "{} of {} rows ({} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} tok/s; "
-      "weights read "
-      "at {} GB/s, {} MB a token from other NUMA nodes; {} {}, {} that {}, kernels {}",
-      stats.rows, stats.total, stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
+      "{} of {} rows ({}{} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} "
+      "tok/s; weights read at {} GB/s, {} MB a token from other NUMA nodes; {} {}, {} that {}, "
+      "kernels {}",
+      stats.rows, stats.total, stats.resumed == 0 ? "" : fmt::format("{} resumed, ", stats.resumed),
+      stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
       short_number(rate(static_cast<double>(stats.prompt_tokens), job.seconds)),
       short_number(rate(static_cast<double>(stats.output_tokens), job.seconds)),
       short_number(gigabytes_per_second(stats)),
@@ -80,9 +97,12 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"model", job.model},
       {"rows", stats.rows},
       {"rows_in_input", stats.total},
+      {"resumed_rows", stats.resumed},
       {"error_rows", stats.errors},
       {"non_finite_rows", stats.non_finite},
       {"interrupted", stats.interrupted},
+      {"exit_code", job.exit_code},
+      {"input_format", job.input_format},
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_tokens", stats.cached_tokens},
       {"recomputed_tokens", stats.recomputed_tokens},
@@ -108,6 +128,7 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"context", job.context},
       {"model_bytes", job.model_bytes},
       {"cache_bytes", job.cache_bytes},
+      {"peak_memory_bytes", job.peak_bytes},
       {"remote_bytes_per_token", job.weights.remote()},
       {"weight_memory", memory_json(job.weights)},
       {"cache_memory", memory_json(job.cache)},

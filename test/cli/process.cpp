@@ -39,7 +39,9 @@ void keep_one_processor() {
   const std::string out_path =
       invocation.output_to ? invocation.output_to : (dir.path() / "out").string();
   const int out = ::open(out_path.c_str(), O_WRONLY | O_CREAT, 0600);
-  const int err = ::open((dir.path() / "err").c_str(), O_WRONLY | O_CREAT, 0600);
+  const std::string err_path =
+      invocation.errors_to ? invocation.errors_to : (dir.path() / "err").string();
+  const int err = ::open(err_path.c_str(), O_WRONLY | O_CREAT, 0600);
   if (::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) ::_exit(kExecFailed);
   for (const auto& [name, value] : invocation.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (invocation.one_processor) keep_one_processor();
@@ -94,8 +96,17 @@ Outcome run(const Invocation& invocation) {
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   outcome.out = invocation.output_to ? "" : TempDir::read(dir.path() / "out");
-  outcome.err = TempDir::read(dir.path() / "err");
+  outcome.err = invocation.errors_to ? "" : TempDir::read(dir.path() / "err");
   return outcome;
+}
+
+bool wait_until(const std::function<bool()>& condition) {
+  const auto limit = std::chrono::steady_clock::now() + kTimeLimit / 2;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 Outcome run(const std::vector<std::string>& arguments) {

@@ -18,7 +18,8 @@ struct Invocation {
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours
   bool one_processor = false;                                    // affinity mask of one processor
   long file_bytes = -1;                  // limit for the files that it writes (RLIMIT_FSIZE), or -1
-  const char* output_to = nullptr;       // a device for its standard output instead of a capture
+  const char* output_to = nullptr;       // a device or pipe for its standard output, not a capture
+  const char* errors_to = nullptr;       // the same for its standard error
   std::function<void(pid_t)> meanwhile;  // called once while it runs
 };
 
@@ -33,6 +34,8 @@ struct Outcome {
 };
 
 Outcome run(const Invocation& invocation);
+// Waits, for a minute at most, until this holds; asks a thousand times a second.
+bool wait_until(const std::function<bool()>& condition);
 Outcome run(const std::vector<std::string>& arguments);
 
 }  // namespace lockstep::test

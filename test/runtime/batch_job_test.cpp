@@ -52,7 +52,8 @@ Run run(const std::string& text, std::size_t slots = 3, std::size_t context = 64
   watcher.stop_after = stop_after;
   {
     RowWriter output(dir.path() / "out");
-    result.stats = run_job(model, input, survey, output, {}, stop, watcher);
+    LineSource source(input);
+    result.stats = run_job(model, source, survey, output, {}, stop, watcher);
     output.close();
   }
   result.bytes = TempDir::read(dir.path() / "out");

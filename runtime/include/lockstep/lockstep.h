@@ -115,7 +115,8 @@ class Engine {
   std::shared_ptr<Impl> impl_;
 };
 
-// Called while weights load, from the loading thread: bytes read so far and in all.
+// Called while weights load, from the loading thread: bytes read so far and in all. What it throws
+// ends the loading and comes out of Model::load().
 using LoadProgress = void (*)(void* context, std::uint64_t done, std::uint64_t total);
 
 class Model;

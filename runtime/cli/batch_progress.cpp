@@ -1,0 +1,44 @@
+// See batch_progress.h; the text itself is made in progress.cpp.
+#include "runtime/cli/batch_progress.h"
+
+#include <fmt/format.h>
+
+#include "runtime/cli/console.h"
+#include "runtime/cli/progress.h"
+
+namespace lockstep::cli {
+
+namespace {
+
+void show_row(const batch::RowIdentity& row, const std::string& text) {
+  const std::string id = row.id == "null" ? "" : fmt::format(", id {}", row.id);
+  show_text(for_terminal(fmt::format("--- line {}{}\n{}", row.line, id, text)));
+}
+
+}  // namespace
+
+BatchProgress::BatchProgress(double interval, bool show)
+    : interval_(stderr_is_terminal() ? 0.1 : interval), show_(show) {}
+
+void BatchProgress::on_answer(const batch::RowIdentity& row, const batch::Finished& answer) {
+  if (show_) show_row(row, answer.text);
+}
+
+void BatchProgress::on_error(const batch::RequestError& error) {
+  if (show_) show_row(error.row, fmt::format("error: {}", error.message));
+}
+
+void BatchProgress::on_step(const batch::JobStats& stats) {
+  const double now = watch_.seconds();
+  const bool redraw = show_ && stderr_is_terminal() && stats.rows != shown_rows_;
+  if (!redraw && now - last_ < interval_) return;
+  last_ = now;
+  shown_rows_ = stats.rows;
+  if (stderr_is_terminal()) {
+    show_status(progress_text(stats, now, true));
+  } else {
+    show_note(progress_text(stats, now, false));
+  }
+}
+
+}  // namespace lockstep::cli
