@@ -17,7 +17,10 @@ class SessionModel final : public StepModel {
 
   std::vector<TokenId> encode(const Request& request) const override;
   std::string piece(TokenId id) const override;
+  std::string label(TokenId id) const override;
+  TokenId bos() const override;
   bool ends_generation(TokenId id) const override;
+  std::span<const TokenId> end_tokens() const override;
 
   bool evaluate(std::span<const BatchEntry> batch) override;
   std::span<const float> logits(std::size_t i) const override { return session_.logits(i); }

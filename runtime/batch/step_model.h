@@ -30,7 +30,12 @@ class StepModel {
   // Error for messages that the chat template refuses.
   virtual std::vector<TokenId> encode(const Request& request) const = 0;
   virtual std::string piece(TokenId id) const = 0;
+  // What a token is called in the vocabulary: "<|end|>" for one whose piece is empty.
+  virtual std::string label(TokenId id) const = 0;
+  virtual TokenId bos() const = 0;  // kNoToken if the model has none
   virtual bool ends_generation(TokenId id) const = 0;
+  // All tokens for which ends_generation() is true.
+  virtual std::span<const TokenId> end_tokens() const = 0;
 
   // As Session::evaluate and logits. False if the step was cancelled: nothing has changed then.
   virtual bool evaluate(std::span<const BatchEntry> batch) = 0;

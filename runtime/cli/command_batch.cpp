@@ -34,8 +34,10 @@ constexpr const char* kFooter =
    "body": {"messages": [...]}}      (on one line)
   {"custom_id": "d", "method": "POST", "url": "/v1/completions",
    "body": {"prompt": "..."}}        (on one line)
-A line (or its body) may set max_tokens, max_completion_tokens, temperature, top_k, top_p, min_p,
-seed and stop.
+A line (or its body) may set max_tokens (or max_completion_tokens), min_tokens, temperature, top_k,
+top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias, seed, stop,
+include_stop_str_in_output, ignore_eos, logprobs, top_logprobs, return_token_ids and
+truncate_prompt_tokens. A prompt may be an array of token ids.
 
 Output: one row per request in the order of completion, with the line number; a request that
 cannot be answered becomes an error row. The output must not exist. Rows are the same bytes in
@@ -55,6 +57,7 @@ struct Batch {
   std::size_t slots = 8;
   double interval = 10;
   bool show = false;
+  bool token_ids = false, truncate_prompt = false;
 
   int run() const;
 };
@@ -176,6 +179,9 @@ int Batch::run() const {
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
+  defaults.token_ids = token_ids;
+  defaults.truncate_prompt = truncate_prompt;
+  defaults.vocabulary = loaded.info().vocabulary;
   batch::SessionModel steps(state);
   batch::RowWriter rows(output);
   std::optional<batch::RowWriter> summary_file;
@@ -214,6 +220,13 @@ Command add_batch(CLI::App& root) {
       ->type_name("FILE")
       ->required();
   self->sampling.add_to(*app);
+  self->sampling.add_logprobs_to(*app);
+  app->add_flag("--token-ids", self->token_ids,
+                "Write the token ids of prompt and answer to every row");
+  app->add_flag("--truncate-prompt", self->truncate_prompt,
+                "Cut the front of prompts that leave no room for max_tokens, and say\n"
+                "so in the row (default: such a prompt is an error row if it fills\n"
+                "the context, else its answer is shorter)");
   self->session.add_to(*app);
   app->add_option("--slots", self->slots,
                   "Sequences computed together, 1 to 512 (default 8); changes no row")
