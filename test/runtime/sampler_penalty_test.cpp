@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,7 +93,9 @@ TokenId greedy_choice(const SamplingParams& params, const Logits& logits, const 
     forced[static_cast<std::size_t>(token)] = 1000.0f;
     REQUIRE(sampler.sample(forced)->token == token);
   }
-  return sampler.sample(logits)->token;
+  const std::optional<Choice> choice = sampler.sample(logits);
+  REQUIRE(choice.has_value());
+  return choice->token;
 }
 
 std::string refusal(const SamplingParams& params) {
@@ -203,6 +207,14 @@ TEST_CASE("a bias of -100 bans however large the logit is, one of 100 need not w
   CHECK_FALSE(nothing.sample(Logits{1, 2}).has_value());
 }
 
+TEST_CASE("of equals the smallest id wins, changed or not") {
+  const SamplingParams params{.logit_bias = {{1, 1.0f}, {3, 2.0f}}};
+  CHECK(greedy_choice(params, {0, 4, 5, 0}, {}) == 1);
+  CHECK(greedy_choice(params, {0, 0, 5, 3}, {}) == 2);
+  CHECK(greedy_choice(params, {5, 4, 5, 3}, {}) == 0);
+  CHECK(greedy_choice(params, {0, 4, 0, 3}, {}) == 1);
+}
+
 TEST_CASE("end tokens wait until there are min_tokens") {
   Sampler sampler({.min_tokens = 3}, {}, Tokens{1, 2});
   const Logits logits{1, 9, 8};
@@ -215,6 +227,8 @@ TEST_CASE("penalties never make a number of the model infinite, and let no bad o
   const float tiny = std::numeric_limits<float>::min();
   CHECK(greedy_choice({.repeat_penalty = tiny}, {5.0f, 1.0f}, {0}) == 0);
   CHECK(greedy_choice({.repeat_penalty = 10.0f}, {-big, -kInfinity}, {0}) == 0);
+  Sampler drawing({.temperature = 1.0f, .repeat_penalty = tiny}, Tokens{0});
+  CHECK(drawing.sample(Logits{5.0f, 1.0f})->token == 0);
   CHECK(greedy_choice({.logit_bias = {{0, 100.0f}}}, {big, 0.0f}, {}) == 0);
   CHECK(greedy_choice({.logit_bias = {{0, 100.0f}}}, {-kInfinity, -9.0f}, {}) == 1);
   for (const float bad : {kNan, kInfinity}) {
@@ -294,6 +308,28 @@ TEST_CASE("log-probabilities are the model's own, whatever changes the choice") 
   CHECK(chosen_alone.sample(logits)->logprobs->top.empty());
   Sampler none({});
   CHECK_FALSE(none.sample(logits)->logprobs.has_value());
+}
+
+TEST_CASE("log-probabilities are the same bits under any penalty") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    SamplingParams params = random_params(random);
+    params.logprobs = 20;
+    params.repeat_penalty = pick(random, {1.0f, 1e-30f, 10.0f});
+    Sampler changed(params, random_tokens(random, 20));
+    Sampler plain({.logprobs = 20});
+    for (int step = 0; step < 3; ++step) {
+      const Logits logits = random_logits(random);
+      const std::optional<Choice> choice = changed.sample(logits);
+      const std::span<const TokenLogprob> expected = plain.sample(logits)->logprobs->top;
+      REQUIRE(choice.has_value());
+      const std::span<const TokenLogprob> top = choice->logprobs->top;
+      CHECK(std::equal(top.begin(), top.end(), expected.begin(), expected.end()));
+      for (const TokenLogprob& one : expected) {
+        if (one.token == choice->token) CHECK(choice->logprobs->chosen == one.logprob);
+      }
+    }
+  }
 }
 
 TEST_CASE("asking for log-probabilities changes no draw") {
