@@ -2,41 +2,26 @@
 // state, an exponential of our own, ties broken by token id, sums in a fixed order. The standard
 // library's distributions and exp() differ between libraries, and one different draw changes the
 // whole text.
+//
+// Penalties and biases touch few tokens of a vocabulary. These stand in a list in the order of
+// their ids, and every walk over the logits goes from one to the next, with the model's logits
+// untouched in between: nothing is copied, and without such parameters nothing is walked but the
+// logits.
 #include "runtime/sampler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "lockstep/error.h"
+#include "runtime/portable_math.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::array<double, 14> kInverseFactorials = [] {
-  std::array<double, 14> inverse{1.0};
-  for (std::size_t n = 1; n < inverse.size(); ++n) {
-    inverse[n] = inverse[n - 1] / static_cast<double>(n);
-  }
-  return inverse;
-}();
-
-// e^x for x <= 0 in plain multiplications and additions, to about one unit in the last place.
-double exponential(double x) noexcept {
-  constexpr double kLog2E = 1.44269504088896340736;
-  constexpr double kLn2High = 0.693147180369123816490;  // 32 bits: k * kLn2High is exact
-  constexpr double kLn2Low = 1.90821492927058770002e-10;
-  if (x < -700.0) return 0.0;  // far below anything that is ever drawn, and no subnormals
-  const int k = static_cast<int>(x * kLog2E - 0.5);
-  const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| <= ln(2) / 2
-  double sum = 0.0;
-  for (std::size_t n = kInverseFactorials.size(); n-- > 0;) sum = sum * r + kInverseFactorials[n];
-  return std::ldexp(sum, k);
-}
 
 std::uint64_t mix(std::uint64_t x) noexcept {  // the output function of SplitMix64
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -53,25 +38,35 @@ double uniform(std::uint64_t seed, std::uint64_t draw) noexcept {
 }
 
 bool is_nan_or_plus_infinity(float x) noexcept {
-  constexpr std::uint32_t kInfinity = 0x7F800000u;
+  constexpr std::uint32_t kInfinityBits = 0x7F800000u;
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  return bits == kInfinity || (bits & 0x7FFFFFFFu) > kInfinity;
+  return bits == kInfinityBits || (bits & 0x7FFFFFFFu) > kInfinityBits;
 }
 
-// The first of the largest; nothing unless every logit is usable and one is finite.
-std::optional<TokenId> greedy(std::span<const float> logits) noexcept {
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <typename T>
+bool by_token(const T& a, const T& b) noexcept {
+  return a.token < b.token;
+}
+
+struct Best {
+  float logit = -kInfinity;
+  std::size_t at = std::numeric_limits<std::size_t>::max();
+};
+
+// The first of the largest in [begin, end), or `best` if that is as large.
+Best larger(Best best, std::span<const float> logits, std::size_t begin, std::size_t end) noexcept {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (logits[i] > best.logit) best = {logits[i], i};
+  }
+  return best;
+}
+
+bool is_usable(std::span<const float> logits) noexcept {
   bool broken = false;
   for (const float logit : logits) broken |= is_nan_or_plus_infinity(logit);
-  if (broken) return std::nullopt;
-  float best = -std::numeric_limits<float>::infinity();
-  std::size_t at = logits.size();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] > best) {
-      best = logits[i];
-      at = i;
-    }
-  }
-  return at < logits.size() ? std::optional(static_cast<TokenId>(at)) : std::nullopt;
+  return !broken;
 }
 
 }  // namespace
@@ -87,20 +82,154 @@ void SamplingParams::check() const {
   if (top_k < 0) refuse("top_k", "at least 0", top_k);
   if (!(top_p > 0.0f && top_p <= 1.0f)) refuse("top_p", "in (0, 1]", top_p);
   if (!(min_p >= 0.0f && min_p <= 1.0f)) refuse("min_p", "in [0, 1]", min_p);
+  if (!(repeat_penalty > 0.0f && repeat_penalty <= 10.0f)) {
+    refuse("repeat_penalty", "in (0, 10]", repeat_penalty);
+  }
+  if (!(frequency_penalty >= -2.0f && frequency_penalty <= 2.0f)) {
+    refuse("frequency_penalty", "in [-2, 2]", frequency_penalty);
+  }
+  if (!(presence_penalty >= -2.0f && presence_penalty <= 2.0f)) {
+    refuse("presence_penalty", "in [-2, 2]", presence_penalty);
+  }
+  std::set<TokenId> biased;
+  for (const TokenBias& one : logit_bias) {
+    if (one.token < 0) refuse("a token of logit_bias", "at least 0", one.token);
+    if (!biased.insert(one.token).second) refuse("a token of logit_bias", "named once", one.token);
+    if (!(one.bias >= -kStrongestBias && one.bias <= kStrongestBias)) {
+      refuse("logit_bias", "in [-100, 100]", one.bias);
+    }
+  }
+  if (logprobs > kMaxLogprobs) refuse("logprobs", "at most 20", logprobs);
 }
 
-Sampler::Sampler(const SamplingParams& params) : params_(params) { params_.check(); }
+Sampler::Sampler(const SamplingParams& params, std::span<const TokenId> prompt,
+                 std::span<const TokenId> end_tokens)
+    : params_(params) {
+  params_.check();
+  list_edits(prompt, end_tokens);
+}
 
-std::optional<TokenId> Sampler::sample(std::span<const float> logits) {
-  const std::uint64_t draw = draws_++;
-  const std::optional<TokenId> best = greedy(logits);
-  if (!best || params_.temperature == 0.0f || params_.top_k == 1) return best;
-  const double top = logits[static_cast<std::size_t>(*best)];
-
-  candidates_.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (std::isfinite(logits[i])) candidates_.push_back({logits[i], static_cast<TokenId>(i), 0.0});
+// One entry for each token, from sources that may name it more than once.
+void Sampler::list_edits(std::span<const TokenId> prompt, std::span<const TokenId> end_tokens) {
+  for (const TokenBias& one : params_.logit_bias) {
+    edits_.push_back({.token = one.token,
+                      .bias = one.bias,
+                      .is_banned = one.bias == -SamplingParams::kStrongestBias});
   }
+  if (params_.repeat_penalty != 1.0f) {
+    for (const TokenId token : prompt) edits_.push_back({.token = token, .is_in_prompt = true});
+  }
+  if (params_.min_tokens > 0) {
+    for (const TokenId token : end_tokens) edits_.push_back({.token = token, .is_end = true});
+  }
+  std::erase_if(edits_, [](const Edit& edit) { return edit.token < 0; });
+  std::stable_sort(edits_.begin(), edits_.end(), by_token<Edit>);
+  std::size_t kept = 0;
+  for (const Edit& edit : edits_) {
+    if (kept == 0 || edits_[kept - 1].token != edit.token) {
+      edits_[kept++] = edit;
+      continue;
+    }
+    Edit& joined = edits_[kept - 1];
+    joined.bias += edit.bias;  // at most one of the two has any: see SamplingParams::check()
+    joined.is_banned |= edit.is_banned;
+    joined.is_in_prompt |= edit.is_in_prompt;
+    joined.is_end |= edit.is_end;
+  }
+  edits_.resize(kept);
+}
+
+bool Sampler::counts_tokens() const noexcept {
+  return params_.repeat_penalty != 1.0f || params_.frequency_penalty != 0.0f ||
+         params_.presence_penalty != 0.0f;
+}
+
+void Sampler::remember(TokenId token) {
+  if (!counts_tokens()) return;
+  auto at = std::lower_bound(edits_.begin(), edits_.end(), Edit{.token = token}, by_token<Edit>);
+  if (at == edits_.end() || at->token != token) at = edits_.insert(at, {.token = token});
+  ++at->generated;
+}
+
+float Sampler::changed(const Edit& edit, float logit) const noexcept {
+  const bool too_early = edit.is_end && generated_ < params_.min_tokens;
+  if (edit.is_banned || too_early || logit == -kInfinity) return -kInfinity;
+  float result = logit + edit.bias;
+  if (edit.is_in_prompt || edit.generated > 0) {
+    result = result > 0.0f ? result / params_.repeat_penalty : result * params_.repeat_penalty;
+  }
+  if (edit.generated > 0) {
+    result -= static_cast<float>(edit.generated) * params_.frequency_penalty;
+    result -= params_.presence_penalty;
+  }
+  // What the model gave as a number stays one.
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  return std::clamp(result, -kLargest, kLargest);
+}
+
+// Works out the changed logits of this step on the way. Nothing if the logits are not usable or no
+// token is left.
+std::optional<Sampler::Tops> Sampler::find_tops(std::span<const float> logits) noexcept {
+  if (!is_usable(logits)) return std::nullopt;
+  Best same;  // of the tokens whose logits stay the same
+  Best edited;
+  float given = -kInfinity;
+  std::size_t i = 0;
+  for (Edit& edit : edits_) {
+    const auto at = static_cast<std::size_t>(edit.token);
+    if (at >= logits.size()) break;
+    same = larger(same, logits, i, at);
+    edit.logit = changed(edit, logits[at]);
+    if (edit.logit > edited.logit) edited = {edit.logit, at};
+    given = std::max(given, logits[at]);
+    i = at + 1;
+  }
+  same = larger(same, logits, i, logits.size());
+  given = std::max(given, same.logit);
+  const bool edited_wins =
+      edited.logit > same.logit || (edited.logit == same.logit && edited.at < same.at);
+  const Best& best = edited_wins ? edited : same;
+  if (best.logit == -kInfinity) return std::nullopt;
+  return Tops{given, static_cast<TokenId>(best.at), best.logit};
+}
+
+std::optional<Choice> Sampler::sample(std::span<const float> logits) {
+  const std::optional<Tops> tops = find_tops(logits);
+  if (!tops) return std::nullopt;
+  const bool greedy = params_.temperature == 0.0f || params_.top_k == 1;
+  Choice choice;
+  choice.token = greedy ? tops->token : draw(logits, *tops);
+  if (params_.logprobs >= 0) choice.logprobs = logprobs(logits, tops->given, choice.token);
+  ++generated_;
+  remember(choice.token);
+  return choice;
+}
+
+ChoiceLogprobs Sampler::logprobs(std::span<const float> logits, float top, TokenId chosen) {
+  const LogSoftmax softmax(logits, top);
+  top_logprobs(logits, softmax, static_cast<std::size_t>(params_.logprobs), top_logprobs_);
+  return {softmax(logits[static_cast<std::size_t>(chosen)]), top_logprobs_};
+}
+
+// All tokens that can be drawn at all, in the order of their ids.
+void Sampler::list_candidates(std::span<const float> logits) {
+  candidates_.clear();
+  const auto add = [&](std::size_t i, float logit) {
+    if (std::isfinite(logit)) candidates_.push_back({logit, static_cast<TokenId>(i), 0.0});
+  };
+  std::size_t i = 0;
+  for (const Edit& edit : edits_) {
+    const auto at = static_cast<std::size_t>(edit.token);
+    if (at >= logits.size()) break;
+    for (; i < at; ++i) add(i, logits[i]);
+    add(i++, edit.logit);
+  }
+  for (; i < logits.size(); ++i) add(i, logits[i]);
+}
+
+TokenId Sampler::draw(std::span<const float> logits, const Tops& tops) {
+  const double top{tops.logit};
+  list_candidates(logits);
   keep_top_k();
   keep_top_p(top);
   keep_min_p(top);
@@ -110,13 +239,13 @@ std::optional<TokenId> Sampler::sample(std::span<const float> logits) {
     candidate.weight = exponential((candidate.logit - top) / params_.temperature);
     total += candidate.weight;
   }
-  const double target = uniform(params_.seed, draw) * total;
+  const double target = uniform(params_.seed, generated_) * total;
   double sum = 0.0;
   for (const Candidate& candidate : candidates_) {
     sum += candidate.weight;
     if (sum > target) return candidate.id;
   }
-  return best;  // not reached unless the product above was rounded up to the total
+  return tops.token;  // not reached unless the product above was rounded up to the total
 }
 
 // A total order, so that what is kept does not depend on the library's selection algorithm.

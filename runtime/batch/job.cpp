@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "runtime/batch/prepare.h"
 #include "runtime/batch/rows.h"
 #include "runtime/utf8.h"
 
@@ -58,30 +58,9 @@ class Job {
   }
 
   void start(Request request) {
-    Sequence sequence;
-    try {
-      sequence.prompt = model_.encode(request);
-    } catch (const Error& error) {
-      return write_error({request.row, 400, "invalid_request", error.what()});
-    }
-    const std::size_t tokens = sequence.prompt.size();
-    const std::size_t context = model_.context();
-    if (tokens == 0) {
-      return write_error({request.row, 400, "empty_prompt",
-                          "the prompt is empty and the model has no BOS token to start from"});
-    }
-    if (tokens + 1 > context) {
-      return write_error({request.row, 400, "context_length_exceeded",
-                          fmt::format("the prompt has {} tokens and needs room for at least 1 "
-                                      "more, {} in all; the context "
-                                      "holds {}",
-                                      tokens, tokens + 1, context)});
-    }
-    const std::size_t room = context - tokens;
-    sequence.max_tokens = request.max_tokens == 0 ? room : std::min(room, request.max_tokens);
-    sequence.sampling = request.sampling;
-    sequence.stop = std::move(request.stop);
-    rows_.emplace(scheduler_.add(std::move(sequence)), std::move(request.row));
+    auto prepared = prepare(model_, request, defaults_.truncate_prompt);
+    if (auto* error = std::get_if<RequestError>(&prepared)) return write_error(std::move(*error));
+    rows_.emplace(scheduler_.add(std::get<Sequence>(std::move(prepared))), std::move(request.row));
   }
 
   bool step() {
@@ -113,7 +92,7 @@ class Job {
                        answer.output_tokens)});
     }
     answer.text = sanitize_utf8(answer.text);
-    output_.write(answer_row(row, answer, model_.name()));
+    output_.write(answer_row(row, answer, model_));
     ++stats_.rows;
     observer_.on_answer(row, answer);
   }

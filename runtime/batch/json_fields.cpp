@@ -76,6 +76,13 @@ std::optional<std::string> Fields::string(std::string_view key) const {
   return value->get<std::string>();
 }
 
+std::optional<bool> Fields::boolean(std::string_view key) const {
+  const json* value = find(key);
+  if (!value) return std::nullopt;
+  if (!value->is_boolean()) refuse(key, "must be true or false, not " + describe(*value));
+  return value->get<bool>();
+}
+
 std::optional<std::uint64_t> Fields::integer(std::string_view key, std::uint64_t low,
                                              std::uint64_t high) const {
   const json* value = find(key);

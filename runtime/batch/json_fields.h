@@ -42,6 +42,7 @@ class Fields {
   const nlohmann::json* find(std::string_view key) const;
 
   std::optional<std::string> string(std::string_view key) const;
+  std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::uint64_t> integer(std::string_view key, std::uint64_t low,
                                        std::uint64_t high) const;
   // Any 64-bit integer, negative ones by their two's complement bits: seeds are bit patterns.

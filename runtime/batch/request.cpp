@@ -1,5 +1,5 @@
 // Taking a request line apart. Fields that would change the answer and are not supported are
-// refused rather than ignored: a silently dropped `logit_bias` gives answers that look right and
+// refused rather than ignored: a silently dropped `bad_words` gives answers that look right and
 // are not.
 #include "runtime/batch/request.h"
 
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/batch/json_fields.h"
+#include "runtime/batch/sampling_fields.h"
 
 namespace lockstep::batch {
 
@@ -33,13 +34,23 @@ constexpr std::array kUnsupported{
     UnsupportedField{"stream", "false"},
     UnsupportedField{"echo", "false"},
     UnsupportedField{"suffix", "\"\""},
-    UnsupportedField{"logprobs", "false"},
-    UnsupportedField{"top_logprobs", "0"},
-    UnsupportedField{"frequency_penalty", "0"},
-    UnsupportedField{"presence_penalty", "0"},
-    UnsupportedField{"repetition_penalty", "1"},
-    UnsupportedField{"repeat_penalty", "1"},
-    UnsupportedField{"logit_bias", "{}"},
+    UnsupportedField{"prompt_logprobs", "null"},
+    UnsupportedField{"stop_token_ids", "[]"},
+    UnsupportedField{"bad_words", "[]"},
+    UnsupportedField{"allowed_token_ids", "null"},
+    UnsupportedField{"use_beam_search", "false"},
+    UnsupportedField{"skip_special_tokens", "true"},
+    UnsupportedField{"truncation_side", "\"left\""},
+    UnsupportedField{"structured_outputs", "null"},
+    UnsupportedField{"guided_json", "null"},
+    UnsupportedField{"guided_regex", "null"},
+    UnsupportedField{"guided_choice", "null"},
+    UnsupportedField{"guided_grammar", "null"},
+    UnsupportedField{"typical_p", "1"},
+    UnsupportedField{"mirostat", "0"},
+    UnsupportedField{"xtc_probability", "0"},
+    UnsupportedField{"dry_multiplier", "0"},
+    UnsupportedField{"grammar", "\"\""},
     UnsupportedField{"tools", "[]"},
     UnsupportedField{"functions", "[]"},
     UnsupportedField{"response_format", R"({"type":"text"})"},
@@ -109,34 +120,26 @@ std::vector<ChatMessage> parse_messages(const Fields& fields) {
   return result;
 }
 
-std::string parse_prompt(const Fields& fields) {
+// A text, or the exact token ids.
+void parse_prompt(const Fields& fields, const RequestDefaults& defaults, Request& request) {
   const json* prompt = fields.find("prompt");
   if (!prompt) fields.refuse("prompt", "is missing");
-  if (prompt->is_array()) {
-    fields.refuse("prompt", "must be a string: write one line for each prompt of an array");
+  if (!prompt->is_array()) {
+    request.prompt = *fields.string("prompt");
+    return;
   }
-  return *fields.string("prompt");
-}
-
-std::vector<std::string> parse_stop(const Fields& fields) {
-  const json* stop = fields.find("stop");
-  if (!stop) return {};
-  std::vector<std::string> result;
-  const auto add = [&](const json& value) {
-    if (!value.is_string()) fields.refuse("stop", "must hold strings, not " + describe(value));
-    result.push_back(value.get<std::string>());
-    if (result.back().empty()) fields.refuse("stop", "must not hold an empty string");
-  };
-  if (!stop->is_array()) {
-    add(*stop);
-    return result;
+  if (prompt->empty()) fields.refuse("prompt", "must not be an empty array");
+  const std::uint64_t end = defaults.vocabulary == 0 ? kMaxInt : defaults.vocabulary;
+  for (const json& id : *prompt) {
+    if (id.is_string() || id.is_array()) {
+      fields.refuse("prompt", "must be one prompt: write one line for each prompt of an array");
+    }
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= end) {
+      fields.refuse("prompt",
+                    fmt::format("must hold token ids of 0 to {}, not {}", end - 1, describe(id)));
+    }
+    request.prompt_ids.push_back(id.get<TokenId>());
   }
-  if (stop->size() > kMaxStopStrings) {
-    fields.refuse(
-        "stop", fmt::format("must hold at most {} strings, not {}", kMaxStopStrings, stop->size()));
-  }
-  for (const json& value : *stop) add(value);
-  return result;
 }
 
 void parse_parameters(const Fields& fields, const RequestDefaults& defaults, Request& request) {
@@ -147,21 +150,7 @@ void parse_parameters(const Fields& fields, const RequestDefaults& defaults, Req
                     fmt::format("is not supported (only {} is accepted)", unsupported.neutral));
     }
   }
-  const auto older_name = fields.integer("max_tokens", 1, kMaxInt);
-  const auto max_tokens = fields.integer("max_completion_tokens", 1, kMaxInt);
-  request.max_tokens = static_cast<std::size_t>(
-      max_tokens.value_or(older_name.value_or(static_cast<std::uint64_t>(defaults.max_tokens))));
-
-  // The ranges of SamplingParams::check(), with the field's own name in the message.
-  SamplingParams& sampling = request.sampling;
-  sampling = defaults.sampling;
-  sampling.temperature = fields.number("temperature", {0, 100}).value_or(sampling.temperature);
-  sampling.top_k = static_cast<std::int32_t>(
-      fields.integer("top_k", 0, kMaxInt).value_or(static_cast<std::uint64_t>(sampling.top_k)));
-  sampling.top_p = fields.number("top_p", {0, 1, true}).value_or(sampling.top_p);
-  sampling.min_p = fields.number("min_p", {0, 1}).value_or(sampling.min_p);
-  sampling.seed = fields.bits("seed").value_or(row_seed(defaults.sampling.seed, request.row.line));
-  request.stop = parse_stop(fields);
+  parse_answer_rules(fields, defaults, request);
 }
 
 void parse_openai(const json& object, const RequestDefaults& defaults, Request& request) {
@@ -187,7 +176,7 @@ void parse_openai(const json& object, const RequestDefaults& defaults, Request& 
   if (request.is_chat) {
     request.messages = parse_messages(fields);
   } else {
-    request.prompt = parse_prompt(fields);
+    parse_prompt(fields, defaults, request);
   }
   parse_parameters(fields, defaults, request);
 }
@@ -205,7 +194,7 @@ void parse_plain(const json& object, const RequestDefaults& defaults, Request& r
   if (request.is_chat) {
     request.messages = parse_messages(fields);
   } else {
-    request.prompt = parse_prompt(fields);
+    parse_prompt(fields, defaults, request);
   }
   parse_parameters(fields, defaults, request);
 }
@@ -261,13 +250,22 @@ LineIdentity identify_line(std::string_view text) {
   return identity;
 }
 
-std::uint64_t row_seed(std::uint64_t seed, std::size_t line) noexcept {
-  // splitmix64 (Steele, Lea, Flood 2014), jumped to the line's place in the stream that `seed`
-  // starts.
-  std::uint64_t z = seed + static_cast<std::uint64_t>(line) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+std::uint64_t row_seed(std::uint64_t seed, const RowIdentity& row) noexcept {
+  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u;
+  // splitmix64 (Steele, Lea, Flood 2014), jumped to the row's place in the stream that `seed`
+  // starts: its line, or where the FNV-1a hash of its id points to.
+  const auto jump = [&](std::uint64_t place) {
+    std::uint64_t z = seed + place * kStep;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  if (row.id == "null") return jump(row.line);
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : row.id) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x00000100000001b3u;
+  }
+  return jump(hash);
 }
 
 }  // namespace lockstep::batch

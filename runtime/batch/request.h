@@ -32,16 +32,29 @@ struct RowIdentity {
 struct RequestDefaults {
   std::size_t max_tokens = 0;  // 0: as many as fit into the context
   SamplingParams sampling;     // its seed is the job's; each row draws from its own (see row_seed)
+  bool token_ids = false;      // show them in every row
+  bool truncate_prompt = false;  // cut prompts that leave no room for max_tokens
+  std::size_t vocabulary = 0;    // token ids must be below; 0: not known, not checked
 };
 
-struct Request {
-  RowIdentity row;
-  bool is_chat = false;
-  std::string prompt;                 // if not a chat
-  std::vector<ChatMessage> messages;  // if a chat
+// How an answer is drawn, when it ends and what its row shows.
+struct AnswerRules {
   std::size_t max_tokens = 0;
   SamplingParams sampling;
   std::vector<std::string> stop;
+  bool ignore_eos = false;    // take end tokens like any other
+  bool include_stop = false;  // leave a stop string in the text
+  bool token_ids = false;     // show the ids of prompt and answer in the row
+  std::size_t truncated = 0;  // tokens that were cut from the prompt
+};
+
+struct Request : AnswerRules {  // max_tokens 0: as many as fit into the context
+  RowIdentity row;
+  bool is_chat = false;
+  std::string prompt;                      // if neither a chat nor token ids
+  std::vector<TokenId> prompt_ids;         // the prompt as it is evaluated; empty: not given
+  std::vector<ChatMessage> messages;       // if a chat
+  std::size_t truncate_prompt_tokens = 0;  // keep so many of the prompt; 0: all
 };
 
 struct RequestError {
@@ -71,8 +84,9 @@ struct LineIdentity {
 };
 LineIdentity identify_line(std::string_view text);
 
-// The seed of a row that sets none: depends on the job's seed and the line number alone, so that it
-// is the same in any order and among any other rows.
-std::uint64_t row_seed(std::uint64_t seed, std::size_t line) noexcept;
+// The seed of a row that sets none: depends on the job's seed and the row's id alone, so that it is
+// the same in any file, in any order and among any other rows. Of a row without an id it is the
+// line number that counts.
+std::uint64_t row_seed(std::uint64_t seed, const RowIdentity& row) noexcept;
 
 }  // namespace lockstep::batch

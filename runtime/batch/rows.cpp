@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/batch/logprob_rows.h"
 
 namespace lockstep::batch {
 
@@ -17,37 +20,69 @@ std::string to_line(const ordered_json& row) {
 }
 
 ordered_json usage_of(const Finished& answer) {
-  return {{"prompt_tokens", answer.prompt_tokens},
-          {"completion_tokens", answer.output_tokens},
-          {"total_tokens", answer.prompt_tokens + answer.output_tokens}};
+  ordered_json usage = {{"prompt_tokens", answer.prompt_tokens},
+                        {"completion_tokens", answer.output_tokens},
+                        {"total_tokens", answer.prompt_tokens + answer.output_tokens}};
+  if (answer.truncated != 0) usage["prompt_tokens_truncated"] = answer.truncated;
+  return usage;
 }
 
-ordered_json chat_body(const RowIdentity& row, const Finished& answer, std::string_view model) {
-  const ordered_json message = {{"role", "assistant"}, {"content", answer.text}};
-  const ordered_json choice = {{"index", 0},
-                               {"message", message},
-                               {"logprobs", nullptr},
-                               {"finish_reason", name_of(answer.reason)}};
-  return {{"id", fmt::format("chatcmpl-{}", row.line)},
-          {"object", "chat.completion"},
-          {"created", 0},  // clients require the field; a real time would make reruns differ
-          {"model", model},
-          {"choices", ordered_json::array({choice})},
-          {"usage", usage_of(answer)}};
+ordered_json chat_logprobs(const Finished& answer, const StepModel& model) {
+  if (!answer.logprobs) return nullptr;
+  return {{"content", logprob_entries(*answer.logprobs, model)}, {"refusal", nullptr}};
+}
+
+// The ids stand where vLLM has them: those of a chat's prompt beside the choices.
+ordered_json chat_body(const RowIdentity& row, const Finished& answer, const StepModel& model) {
+  const ordered_json message = {
+      {"role", "assistant"}, {"content", answer.text}, {"refusal", nullptr}};
+  ordered_json choice = {{"index", 0},
+                         {"message", message},
+                         {"logprobs", chat_logprobs(answer, model)},
+                         {"finish_reason", name_of(answer.reason)}};
+  if (answer.shows_ids) choice["token_ids"] = answer.output_ids;
+  ordered_json body = {
+      {"id", fmt::format("chatcmpl-{}", row.line)},
+      {"object", "chat.completion"},
+      {"created", 0},  // clients require the field; a real time would make reruns differ
+      {"model", model.name()},
+      {"choices", ordered_json::array({choice})},
+      {"usage", usage_of(answer)}};
+  if (answer.shows_ids) body["prompt_token_ids"] = answer.prompt_ids;
+  return body;
 }
 
 ordered_json completion_body(const RowIdentity& row, const Finished& answer,
-                             std::string_view model) {
-  const ordered_json choice = {{"index", 0},
-                               {"text", answer.text},
-                               {"logprobs", nullptr},
-                               {"finish_reason", name_of(answer.reason)}};
+                             const StepModel& model) {
+  ordered_json choice = {{"index", 0},
+                         {"text", answer.text},
+                         {"logprobs", nullptr},
+                         {"finish_reason", name_of(answer.reason)}};
+  if (answer.logprobs) choice["logprobs"] = completion_logprobs(*answer.logprobs, model);
+  if (answer.shows_ids) {
+    choice["token_ids"] = answer.output_ids;
+    choice["prompt_token_ids"] = answer.prompt_ids;
+  }
   return {{"id", fmt::format("cmpl-{}", row.line)},
           {"object", "text_completion"},
           {"created", 0},
-          {"model", model},
+          {"model", model.name()},
           {"choices", ordered_json::array({choice})},
           {"usage", usage_of(answer)}};
+}
+
+ordered_json plain_row(const RowIdentity& row, const Finished& answer, const StepModel& model) {
+  ordered_json result = {{"id", ordered_json::parse(row.id)},
+                         {"line", row.line},
+                         {"text", answer.text},
+                         {"finish_reason", name_of(answer.reason)},
+                         {"usage", usage_of(answer)}};
+  if (answer.logprobs) result["logprobs"] = logprob_entries(*answer.logprobs, model);
+  if (answer.shows_ids) {
+    result["token_ids"] = answer.output_ids;
+    result["prompt_token_ids"] = answer.prompt_ids;
+  }
+  return result;
 }
 
 ordered_json openai_row(const RowIdentity& row, int status, ordered_json body, ordered_json error) {
@@ -63,7 +98,7 @@ ordered_json openai_row(const RowIdentity& row, int status, ordered_json body, o
 
 }  // namespace
 
-std::string answer_row(const RowIdentity& row, const Finished& answer, std::string_view model) {
+std::string answer_row(const RowIdentity& row, const Finished& answer, const StepModel& model) {
   switch (row.format) {
     case RowFormat::openai_chat:
       return to_line(openai_row(row, 200, chat_body(row, answer, model), nullptr));
@@ -72,11 +107,7 @@ std::string answer_row(const RowIdentity& row, const Finished& answer, std::stri
     case RowFormat::plain:
       break;
   }
-  return to_line({{"id", ordered_json::parse(row.id)},
-                  {"line", row.line},
-                  {"text", answer.text},
-                  {"finish_reason", name_of(answer.reason)},
-                  {"usage", usage_of(answer)}});
+  return to_line(plain_row(row, answer, model));
 }
 
 std::string error_row(const RequestError& error) {

@@ -9,15 +9,11 @@ namespace lockstep::batch {
 // A sequence with all tokens that it has so far. Those from `evaluated` on are yet to be evaluated;
 // the logits of the last one give the next token.
 struct Scheduler::Row {
-  Row(std::uint64_t number, Sequence taken)
+  Row(std::uint64_t number, Sequence taken, const StepModel& model)
       : id(number),
         prompt_tokens(taken.prompt.size()),
         tokens(std::move(taken.prompt)),
-        sequence(std::move(taken)),
-        sampler(sequence.sampling) {
-    for (const std::string& stop : sequence.stop)
-      longest_stop = std::max(longest_stop, stop.size());
-  }
+        answer(std::move(taken), tokens, model) {}
 
   std::size_t pending() const noexcept { return tokens.size() - evaluated; }
   bool generating() const noexcept { return tokens.size() > prompt_tokens && pending() == 1; }
@@ -25,32 +21,11 @@ struct Scheduler::Row {
   std::uint64_t id;
   std::size_t prompt_tokens;
   std::vector<TokenId> tokens;
-  Sequence sequence;
-  Sampler sampler;
+  Answer answer;
   std::size_t slot = 0;
   std::size_t evaluated = 0;  // positions in the cache after the step that is being built
   std::size_t reached = 0;    // the most that `evaluated` ever was
-  std::size_t output_tokens = 0;
-  std::string text;
-  std::size_t longest_stop = 0;
 };
-
-namespace {
-
-// Where the earliest stop string begins in `text`, or npos. Only the last `fresh` bytes are new; a
-// match may begin up to the longest stop string before them.
-std::size_t find_stop(const std::string& text, std::size_t fresh,
-                      const std::vector<std::string>& stops, std::size_t longest) {
-  if (stops.empty()) return std::string::npos;
-  const std::size_t window = std::min(text.size(), fresh + longest - 1);
-  std::size_t earliest = std::string::npos;
-  for (const std::string& stop : stops) {
-    earliest = std::min(earliest, text.find(stop, text.size() - window));
-  }
-  return earliest;
-}
-
-}  // namespace
 
 Scheduler::Scheduler(StepModel& model) : model_(model), slots_(model.slots()) {
   if (model.slots() == 0 || model.slots() > model.max_batch()) {
@@ -63,7 +38,7 @@ Scheduler::Scheduler(StepModel& model) : model_(model), slots_(model.slots()) {
 Scheduler::~Scheduler() = default;
 
 std::uint64_t Scheduler::add(Sequence sequence) {
-  waiting_.push_back(std::make_unique<Row>(next_id_, std::move(sequence)));
+  waiting_.push_back(std::make_unique<Row>(next_id_, std::move(sequence), model_));
   return next_id_++;
 }
 
@@ -173,24 +148,23 @@ bool Scheduler::step(std::vector<Finished>& finished, StepCounts& counts) {
 
 void Scheduler::take_token(Row& row, std::span<const float> logits, std::vector<Finished>& finished,
                            StepCounts& counts) {
-  const std::optional<TokenId> token = row.sampler.sample(logits);
-  if (!token) return finish(row, FinishReason::non_finite, finished);
-  row.tokens.push_back(*token);
-  ++row.output_tokens;
-  ++counts.output_tokens;
-  if (model_.ends_generation(*token)) return finish(row, FinishReason::stop, finished);
-  const std::string piece = model_.piece(*token);
-  row.text += piece;
-  const std::size_t stop = find_stop(row.text, piece.size(), row.sequence.stop, row.longest_stop);
-  if (stop != std::string::npos) {
-    row.text.resize(stop);
-    return finish(row, FinishReason::stop, finished);
+  const std::size_t before = row.answer.tokens().size();
+  const std::optional<FinishReason> reason = row.answer.take(logits, model_);
+  if (row.answer.tokens().size() > before) {
+    row.tokens.push_back(row.answer.last());
+    ++counts.output_tokens;
   }
-  if (row.output_tokens >= row.sequence.max_tokens) finish(row, FinishReason::length, finished);
+  if (reason) finish(row, *reason, finished);
 }
 
 void Scheduler::finish(Row& row, FinishReason reason, std::vector<Finished>& finished) {
-  finished.push_back({row.id, reason, std::move(row.text), row.prompt_tokens, row.output_tokens});
+  Finished& done = finished.emplace_back(row.answer.finish(reason));
+  done.id = row.id;
+  done.prompt_tokens = row.prompt_tokens;
+  if (done.shows_ids) {
+    row.tokens.resize(row.prompt_tokens);
+    done.prompt_ids = std::move(row.tokens);
+  }
   model_.clear(row.slot);
   free_slots_.push_back(row.slot);
   std::find_if(running_.begin(), running_.end(), [&row](const auto& one) {

@@ -19,30 +19,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/batch/answer.h"
 #include "runtime/batch/step_model.h"
-#include "runtime/sampler.h"
 
 namespace lockstep::batch {
 
-enum class FinishReason : std::uint8_t {
-  stop,        // an end token or a stop string
-  length,      // max_tokens or the end of the context
-  non_finite,  // logits that no token can be chosen from
-};
-
-struct Sequence {
+// What to answer, and how; max_tokens is at least 1, and prompt and output together must fit into
+// the context.
+struct Sequence : AnswerRules {
   std::vector<TokenId> prompt;  // 1 .. context tokens
-  std::size_t max_tokens = 0;   // >= 1; prompt and output together must fit into the context
-  SamplingParams sampling;
-  std::vector<std::string> stop;
-};
-
-struct Finished {
-  std::uint64_t id = 0;  // what add() returned
-  FinishReason reason = FinishReason::stop;
-  std::string text;  // bytes as the tokens gave them, cut before a stop string
-  std::size_t prompt_tokens = 0;
-  std::size_t output_tokens = 0;  // tokens generated, an end token included
 };
 
 // What one step did.

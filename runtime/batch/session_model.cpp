@@ -21,8 +21,16 @@ std::vector<TokenId> SessionModel::encode(const Request& request) const {
 
 std::string SessionModel::piece(TokenId id) const { return session_.model().tokenizer().piece(id); }
 
+std::string SessionModel::label(TokenId id) const { return session_.model().tokenizer().text(id); }
+
+TokenId SessionModel::bos() const { return session_.model().tokenizer().bos(); }
+
 bool SessionModel::ends_generation(TokenId id) const {
   return session_.model().tokenizer().ends_generation(id);
+}
+
+std::span<const TokenId> SessionModel::end_tokens() const {
+  return session_.model().tokenizer().end_tokens();
 }
 
 bool SessionModel::evaluate(std::span<const BatchEntry> batch) {

@@ -18,7 +18,10 @@ class SessionModel final : public StepModel {
 
   std::vector<TokenId> encode(const Request& request) const override;
   std::string piece(TokenId id) const override;
+  std::string label(TokenId id) const override;
+  TokenId bos() const override;
   bool ends_generation(TokenId id) const override;
+  std::span<const TokenId> end_tokens() const override;
 
   std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) override {
     return session_.adopt(slot, tokens);

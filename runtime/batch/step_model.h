@@ -31,7 +31,12 @@ class StepModel {
   // Error for messages that the chat template refuses.
   virtual std::vector<TokenId> encode(const Request& request) const = 0;
   virtual std::string piece(TokenId id) const = 0;
+  // What a token is called in the vocabulary: "<|end|>" for one whose piece is empty.
+  virtual std::string label(TokenId id) const = 0;
+  virtual TokenId bos() const = 0;  // kNoToken if the model has none
   virtual bool ends_generation(TokenId id) const = 0;
+  // All tokens for which ends_generation() is true.
+  virtual std::span<const TokenId> end_tokens() const = 0;
 
   // As Session::adopt, reserve and room.
   virtual std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) = 0;

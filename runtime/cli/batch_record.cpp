@@ -18,6 +18,10 @@ batch::JobRecord known_record(const std::filesystem::path& model, batch::InputFo
   record.set("top_p", sampling.params.top_p);
   record.set("min_p", sampling.params.min_p);
   record.set("seed", sampling.params.seed);
+  record.set("repeat_penalty", sampling.params.repeat_penalty);
+  record.set("frequency_penalty", sampling.params.frequency_penalty);
+  record.set("presence_penalty", sampling.params.presence_penalty);
+  record.set("logprobs", sampling.params.logprobs);
   record.set("kv_type", session.kv_type);
   return record;
 }

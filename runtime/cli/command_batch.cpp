@@ -39,8 +39,11 @@ constexpr const char* kFooter =
    "body": {"messages": [...]}}      (on one line)
   {"custom_id": "d", "method": "POST", "url": "/v1/completions",
    "body": {"prompt": "..."}}        (on one line)
-A line (or its body) may set max_tokens, max_completion_tokens, temperature, top_k, top_p, min_p,
-seed and stop. In a file that is named *.txt, or with --input-format text, each line is a prompt.
+A line (or its body) may set max_tokens (or max_completion_tokens), min_tokens, temperature, top_k,
+top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias, seed, stop,
+include_stop_str_in_output, ignore_eos, logprobs, top_logprobs, return_token_ids and
+truncate_prompt_tokens. A prompt may be an array of token ids. In a file that is named *.txt, or
+with --input-format text, each line is a prompt.
 
 Output: one row per request in the order of completion, with the line number; a request that
 cannot be answered becomes an error row. Rows are the same bytes in every run.
@@ -65,6 +68,7 @@ struct Batch {
   double interval = 10;
   double grace = 10;
   bool show = false, resume = false, sorted = false;
+  bool token_ids = false, truncate_prompt = false;
 
   int run() const;
   void check() const;
@@ -165,6 +169,9 @@ batch::JobStats Batch::compute(batch::JobFiles& files, batch::JobRecord record,
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
+  defaults.token_ids = token_ids;
+  defaults.truncate_prompt = truncate_prompt;
+  defaults.vocabulary = loaded.info().vocabulary;
   batch::SessionModel steps(state);
   complete_record(record, loaded, state);
   const CancelOnDrop guard(state.cancel_flag());
@@ -207,7 +214,9 @@ int Batch::finish(batch::JobFiles& files, const batch::JobStats& stats, JobConte
 int Batch::run() const {
   check();
   const StopSignals signals(grace);
-  const batch::JobRecord record = known_record(model_path(model), format(), sampling, session);
+  batch::JobRecord record = known_record(model_path(model), format(), sampling, session);
+  record.set("token_ids", token_ids);
+  record.set("truncate_prompt", truncate_prompt);
   batch::JobFiles job(files(signals), record);
   for (const std::string& note : job.notes()) show_note(note);
   JobContext context;
@@ -245,6 +254,13 @@ Command add_batch(CLI::App& root) {
   app->add_flag("--sorted", self->sorted,
                 "Put the rows in the order of the input when all are there");
   self->sampling.add_to(*app);
+  self->sampling.add_logprobs_to(*app);
+  app->add_flag("--token-ids", self->token_ids,
+                "Write the token ids of prompt and answer to every row");
+  app->add_flag("--truncate-prompt", self->truncate_prompt,
+                "Cut the front of prompts that leave no room for max_tokens, and say\n"
+                "so in the row (default: such a prompt is an error row if it fills\n"
+                "the context, else its answer is shorter)");
   self->session.add_to(*app);
   self->size.add_to(*app);
   self->engine.add_to(*app);

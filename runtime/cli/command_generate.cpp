@@ -89,7 +89,7 @@ int Generate::run() const {
             tokens.size(), options.context));
   }
   Session state(loaded, options);
-  Sampler sampler(sampling.params);
+  Sampler sampler(sampling.params, tokens);
   Utf8Stream stream;
   Fingerprint hash;
   const std::size_t room = options.context - tokens.size();
@@ -101,13 +101,14 @@ int Generate::run() const {
   state.evaluate_each([&]() -> std::span<const BatchEntry> {
     const std::span<const float> logits = state.logits(0);
     hash.add(logits);
-    const std::optional<TokenId> token = sampler.sample(logits);
-    if (!token) throw Error(ErrorCode::bad_model, "the model gave NaN or infinite logits");
-    if (ids) print(fmt::format("{}{}", n == 0 ? "" : ",", *token));
-    if (loaded.tokenizer().ends_generation(*token) && !ignore_end) return {};
-    if (!ids) print(stream.push(loaded.tokenizer().piece(*token)));
+    const std::optional<Choice> choice = sampler.sample(logits);
+    if (!choice) throw Error(ErrorCode::bad_model, "the model gave NaN or infinite logits");
+    const TokenId token = choice->token;
+    if (ids) print(fmt::format("{}{}", n == 0 ? "" : ",", token));
+    if (loaded.tokenizer().ends_generation(token) && !ignore_end) return {};
+    if (!ids) print(stream.push(loaded.tokenizer().piece(token)));
     if (++n == limit) return {};
-    next = {*token, static_cast<std::int32_t>(state.length(0)), 0, true};
+    next = {token, static_cast<std::int32_t>(state.length(0)), 0, true};
     return {&next, 1};
   });
   print(ids ? "\n" : stream.flush() + "\n");

@@ -97,9 +97,28 @@ void SamplingArguments::add_to(CLI::App& app) {
                  "Drop tokens less likely than this share of the likeliest,\n"
                  "0 to 1; 0 (default): off")
       ->type_name("P");
+  app.add_option("--repeat-penalty", params.repeat_penalty,
+                 "Make tokens of the prompt and the answer so far less likely, above\n"
+                 "0 to 10; 1 (default): off; below 1: more likely")
+      ->type_name("X");
+  app.add_option("--frequency-penalty", params.frequency_penalty,
+                 "Take this off a token's logit for each time that it came in the\n"
+                 "answer, -2 to 2; 0 (default): off")
+      ->type_name("X");
+  app.add_option("--presence-penalty", params.presence_penalty,
+                 "Take this off once if it came at all, -2 to 2; 0 (default): off")
+      ->type_name("X");
   app.add_option("--seed", params.seed, "Seed of all random draws (default 0)")
       ->type_name("N")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
+}
+
+void SamplingArguments::add_logprobs_to(CLI::App& app) {
+  app.add_option("--logprobs", params.logprobs,
+                 "Write the log-probability of every token to its row, and those of\n"
+                 "the N likeliest in its place, 0 to 20 (default: none)")
+      ->type_name("N")
+      ->check(whole_number(0, SamplingParams::kMaxLogprobs));
 }
 
 void PlanArguments::add_to(CLI::App& app) {

@@ -34,6 +34,8 @@ struct SamplingArguments {
   SamplingParams params;
 
   void add_to(CLI::App& app);
+  // Adds --logprobs, for commands that write rows.
+  void add_logprobs_to(CLI::App& app);
   // Throws Error(usage) for values outside their range.
   void check() const { params.check(); }
 };

@@ -54,6 +54,8 @@ class Tokenizer {
   bool adds_bos() const noexcept { return add_bos_; }
   // EOS, EOT and the other end marks that chat models use (<|end|>, <|im_end|>, <|eot_id|>, ...).
   bool ends_generation(TokenId id) const noexcept;
+  // All of them, ascending.
+  std::span<const TokenId> end_tokens() const noexcept { return end_tokens_; }
   // The id of a token by its exact text, or kNoToken.
   TokenId find(std::string_view text) const noexcept;
 

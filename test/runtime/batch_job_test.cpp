@@ -148,8 +148,8 @@ TEST_CASE("OpenAI rows have the shape of the batch format") {
         json::parse(R"({"id":"batch_req_1","custom_id":"c","response":{"status_code":200,
         "request_id":"req_1","body":{"id":"chatcmpl-1","object":"chat.completion","created":0,
         "model":"fake",
-        "choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"logprobs":null,
-        "finish_reason":"stop"}],
+        "choices":[{"index":0,"message":{"role":"assistant","content":"hi","refusal":null},
+        "logprobs":null,"finish_reason":"stop"}],
         "usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7}}},
         "error":null,"line":1})"));
 }
@@ -213,6 +213,42 @@ TEST_CASE("sampling follows the seed, the line and nothing else") {
   CHECK(job.rows.at(1).at("text") != job.rows.at(2).at("text"));
   CHECK(job.rows.at(3).at("text") == job.rows.at(4).at("text"));
   CHECK(run("\n" + line + "}\n", 1).rows.at(2).at("text") == job.rows.at(2).at("text"));
+}
+
+TEST_CASE("a row with an id draws the same in any file, at any place") {
+  const auto line = [](const std::string& id) {
+    return R"({"id":")" + id + R"(","prompt":"random","temperature":5,"max_tokens":20})" + "\n";
+  };
+  const Run job = run(line("a") + line("b") + line("c"));
+  CHECK(job.rows.at(1).at("text") != job.rows.at(2).at("text"));
+  const Run turned = run("\n" + line("c") + line("x") + line("b") + line("a"), 1);
+  CHECK(turned.rows.at(5).at("text") == job.rows.at(1).at("text"));
+  CHECK(turned.rows.at(4).at("text") == job.rows.at(2).at("text"));
+  CHECK(turned.rows.at(2).at("text") == job.rows.at(3).at("text"));
+}
+
+TEST_CASE("log-probabilities, ids and penalties do not depend on slots or batch size") {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    const std::string more[] = {R"("logprobs":true,"top_logprobs":3)",
+                                R"("temperature":2,"logprobs":0,"min_tokens":4)",
+                                R"("frequency_penalty":2,"return_token_ids":true)",
+                                R"("repeat_penalty":9,"temperature":1,"logit_bias":{"97":-100})",
+                                R"("truncate_prompt_tokens":2,"return_token_ids":true)"};
+    text += R"({"id":)" + std::to_string(i) + R"(,"prompt":"prompt)" + std::to_string(i) +
+            R"(","max_tokens":9,)" + more[i % 5] + "}\n";
+  }
+  const Run alone = run(text, 1);
+  CHECK(alone.stats.errors == 0);
+  const json& first = alone.rows.at(1);
+  const std::size_t end_tokens = first.at("finish_reason") == "stop" ? 1 : 0;
+  CHECK(first.at("logprobs").size() + end_tokens == first.at("usage").at("completion_tokens"));
+  CHECK(alone.rows.at(3).at("prompt_token_ids").size() == 7);
+  CHECK(alone.rows.at(5).at("usage").at("prompt_tokens_truncated") == 5);
+  for (const std::size_t slots : {4, 32}) {
+    CHECK(run(text, slots).rows == alone.rows);
+    CHECK(run(text, slots, 64, 0, 512).rows == alone.rows);
+  }
 }
 
 TEST_CASE("a stop keeps finished rows and says that it stopped") {

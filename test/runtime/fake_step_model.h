@@ -47,8 +47,16 @@ class FakeStepModel final : public batch::StepModel {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return ids;
   }
-  std::string piece(TokenId id) const override { return std::string(1, static_cast<char>(id)); }
+  std::string piece(TokenId id) const override {
+    return id == kEnd ? "" : std::string(1, static_cast<char>(id));
+  }
+  std::string label(TokenId) const override { return "<end>"; }
+  TokenId bos() const override { return bos_token; }
   bool ends_generation(TokenId id) const override { return id == kEnd; }
+  std::span<const TokenId> end_tokens() const override {
+    static constexpr TokenId kEnds[] = {kEnd};
+    return kEnds;
+  }
 
   std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) override {
     return blocks_.adopt(slot, tokens);
@@ -119,6 +127,7 @@ class FakeStepModel final : public batch::StepModel {
   std::size_t steps = 0;
   std::size_t cancel_at_step = 0;
   std::size_t largest_batch = 0;
+  TokenId bos_token = kNoToken;
 
  private:
   static std::vector<float> predict(std::span<const TokenId> history) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -23,10 +24,15 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Logits = std::vector<float>;
 
+std::optional<TokenId> sampled(Sampler& sampler, const Logits& logits) {
+  const std::optional<Choice> choice = sampler.sample(logits);
+  return choice ? std::optional(choice->token) : std::nullopt;
+}
+
 std::vector<TokenId> draw(const SamplingParams& params, const Logits& logits, int count) {
   Sampler sampler(params);
   std::vector<TokenId> ids;
-  for (int i = 0; i < count; ++i) ids.push_back(sampler.sample(logits).value());
+  for (int i = 0; i < count; ++i) ids.push_back(sampled(sampler, logits).value());
   return ids;
 }
 
@@ -52,12 +58,12 @@ Logits random_logits(std::size_t size, unsigned seed) {
 
 TEST_CASE("greedy takes the largest logit and the smallest id of equals") {
   Sampler sampler({});
-  CHECK(sampler.sample(Logits{1, 3, 2}) == 1);
-  CHECK(sampler.sample(Logits{1, 3, 3, 3}) == 1);
-  CHECK(sampler.sample(Logits{5}) == 0);
-  CHECK(sampler.sample(Logits{-kInfinity, -7, -kInfinity}) == 1);
-  CHECK(sampler.sample(Logits{-0.0f, 0.0f}) == 0);
-  CHECK(sampler.sample(Logits{0.0f, -0.0f}) == 0);
+  CHECK(sampled(sampler, Logits{1, 3, 2}) == 1);
+  CHECK(sampled(sampler, Logits{1, 3, 3, 3}) == 1);
+  CHECK(sampled(sampler, Logits{5}) == 0);
+  CHECK(sampled(sampler, Logits{-kInfinity, -7, -kInfinity}) == 1);
+  CHECK(sampled(sampler, Logits{-0.0f, 0.0f}) == 0);
+  CHECK(sampled(sampler, Logits{0.0f, -0.0f}) == 0);
 }
 
 TEST_CASE("logits that are no numbers give nothing, greedy or not, wherever they stand") {
@@ -68,12 +74,12 @@ TEST_CASE("logits that are no numbers give nothing, greedy or not, wherever they
         for (std::size_t at = 0; at < 5; ++at) {
           Logits logits{1, 2, 9, 4, -kInfinity};
           logits[at] = bad;
-          CHECK_FALSE(sampler.sample(logits).has_value());
+          CHECK_FALSE(sampled(sampler, logits).has_value());
         }
       }
-      CHECK_FALSE(sampler.sample(Logits{}).has_value());
-      CHECK_FALSE(sampler.sample(Logits{-kInfinity, -kInfinity}).has_value());
-      CHECK(sampler.sample(Logits{-kInfinity, -3, -kInfinity}) == 1);
+      CHECK_FALSE(sampled(sampler, Logits{}).has_value());
+      CHECK_FALSE(sampled(sampler, Logits{-kInfinity, -kInfinity}).has_value());
+      CHECK(sampled(sampler, Logits{-kInfinity, -3, -kInfinity}) == 1);
     }
   }
 }
@@ -145,7 +151,7 @@ TEST_CASE("top-k keeps the k largest, smallest ids first among equals") {
     const Logits random = random_logits(30, seed);
     Sampler greedy({});
     CHECK(draw({.temperature = 1.0f, .top_k = 1, .seed = seed}, random, 1)[0] ==
-          greedy.sample(random));
+          sampled(greedy, random));
   }
 }
 
@@ -187,7 +193,7 @@ TEST_CASE("top-p over a large vocabulary keeps what a full sort would keep") {
     // At a high temperature every kept token is about equally likely.
     Sampler sampler({.temperature = 100.0f, .top_p = top_p});
     std::set<TokenId> seen;
-    for (std::size_t i = 0; i < 12 * kept.size() + 200; ++i) seen.insert(*sampler.sample(logits));
+    for (std::size_t i = 0; i < 12 * kept.size() + 200; ++i) seen.insert(*sampled(sampler, logits));
     INFO("top_p " << top_p << ", kept " << kept.size());
     CHECK(seen == kept);
   }
