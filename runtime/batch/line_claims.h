@@ -15,6 +15,8 @@ class LineClaims {
   // `index`: 0-based number of a line that is not blank. Called with increasing indices, not with
   // all of them: lines that have their row already are not asked about.
   virtual bool mine(std::size_t /*index*/) { return true; }
+  // Called once per step: whoever hands out lines answers the others now.
+  virtual void progress() {}
 };
 
 }  // namespace lockstep::batch
