@@ -24,13 +24,22 @@ std::vector<json> gather_json(Ranks& ranks, const json& own) {
   return all;
 }
 
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : "not given";
+}
+
 // What two ranks with one output do not have in common, or "".
 std::string difference(const json& a, const json& b) {
   if (a.at("input") != b.at("input")) return "different inputs";
   if (a.contains("bytes") && b.contains("bytes") && a.at("bytes") != b.at("bytes")) {
     return "inputs of different sizes";
   }
-  return a.at("options") != b.at("options") ? "different options" : "";
+  for (const auto& [name, value] : a.at("options").items()) {
+    const json other = b.at("options").value(name, json());
+    if (other != value)
+      return fmt::format("different options ({}: {} and {})", name, text_of(value), text_of(other));
+  }
+  return "";
 }
 
 [[noreturn]] void refuse(const std::string& output, std::size_t a, std::size_t b,
@@ -72,6 +81,14 @@ std::optional<Failure> first_failure(Ranks& ranks, int code) {
   const std::vector<std::string> codes = ranks.gather(std::to_string(code));
   for (unsigned rank = 0; rank < codes.size(); ++rank) {
     if (codes[rank] != "0") return Failure{rank, std::stoi(codes[rank])};
+  }
+  return std::nullopt;
+}
+
+std::optional<unsigned> first_other(Ranks& ranks, std::string_view text) {
+  const std::vector<std::string> texts = ranks.gather(text);
+  for (unsigned rank = 0; rank < texts.size(); ++rank) {
+    if (texts[rank] != texts[0]) return rank;
   }
   return std::nullopt;
 }

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/batch/ranks.h"
 
@@ -13,10 +15,10 @@ namespace lockstep::batch {
 
 // What makes two ranks' jobs the same.
 struct JobIdentity {
-  std::string input;                         // an absolute path
-  std::optional<std::uint64_t> input_bytes;  // nothing if it cannot be read: opening it tells why
-  std::string output;                        // an absolute path, without a rank in its name
-  std::string options;                       // all that can change a row, as text
+  std::string input;                           // an absolute path
+  std::optional<std::uint64_t> input_bytes;    // nothing if it cannot be read: opening it tells why
+  std::string output;                          // an absolute path, without a rank in its name
+  std::map<std::string, std::string> options;  // all that can change a row: name, text of a value
 };
 
 // True if all ranks have the same job: they share it. False if each has an output of its own: these
@@ -30,6 +32,9 @@ struct Failure {
   int code = 0;
 };
 std::optional<Failure> first_failure(Ranks& ranks, int code);
+
+// The first rank that says something else than rank 0, if one does.
+std::optional<unsigned> first_other(Ranks& ranks, std::string_view text);
 
 // How a rank ended, or all of them: the code of the worst, and sums.
 struct JobEnd {

@@ -44,10 +44,10 @@ class ChunkClaims final : public LineClaims {
               std::function<void()> serve);
 
   bool mine(std::size_t index) override;
+  bool is_fixed() const override { return false; }
   void progress() override { serve_(); }
 
-  // Lines that all ranks together have taken, as far as this one knows.
-  std::size_t taken() const noexcept { return taken_; }
+  std::size_t taken() const override { return taken_; }
 
  private:
   std::size_t lines_;

@@ -2,8 +2,6 @@
 // now, and of a run that was killed some may have no file.
 #include "runtime/batch/rank_files.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +14,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMark = ".rank-";
+
+fs::path marked(const fs::path& path, const std::string& rank) {
+  return path.parent_path() / (path.stem().string() + kMark + rank + path.extension().string());
+}
 
 // The rank in a name of the form that rank_file() makes.
 std::optional<unsigned> rank_in(const std::string& name, const fs::path& path) {
@@ -32,9 +34,10 @@ std::optional<unsigned> rank_in(const std::string& name, const fs::path& path) {
 }  // namespace
 
 fs::path rank_file(const fs::path& path, unsigned rank) {
-  return path.parent_path() /
-         fmt::format("{}{}{}{}", path.stem().string(), kMark, rank, path.extension().string());
+  return marked(path, std::to_string(rank));
 }
+
+std::string rank_files_pattern(const fs::path& path) { return marked(path, "*").string(); }
 
 std::vector<fs::path> find_rank_files(const fs::path& path) {
   std::map<unsigned, fs::path> found;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "runtime/batch/chunk_claims.h"
@@ -66,12 +67,13 @@ void RankTeam::note_that_nothing_is_shared() const {
   const topology::Rank rank = *launch();
   if (rank.rank != 0) return;
   const bool slurm = rank.launcher == topology::Launcher::slurm;
-  const char* const why =
-      mpi::library().empty() ? " (and this lockstep was built without MPI)" : "";
+  const std::string_view mpi = mpi::library().empty() ? "; this lockstep was built without MPI"
+                               : slurm                ? ", and so does srun --mpi=pmix"
+                                                      : "";
   show_note(
-      fmt::format("{} {} were started{}, and each answers the whole input: --shard {} "
-                  "divides it among them, --shard none hides this note",
-                  rank.ranks, slurm ? "tasks" : "ranks", why, slurm ? "slurm" : "auto"));
+      fmt::format("{} {} were started, and each answers the whole input; --shard {} divides "
+                  "it among them{}; --shard none hides this note",
+                  rank.ranks, slurm ? "tasks" : "ranks", slurm ? "slurm" : "auto", mpi));
 }
 
 void RankTeam::compare_jobs(const batch::JobIdentity& own) {
@@ -106,6 +108,19 @@ void RankTeam::require_all(const std::exception_ptr& failure, int code) {
   if (failure) std::rethrow_exception(failure);
 }
 
+void RankTeam::require_same(const std::string& seen) {
+  if (!is_joint()) return;
+  const std::optional<unsigned> other = batch::first_other(*ranks_, seen);
+  if (!other) return;
+  meets_at_end_ = true;
+  if (!speaks()) throw ToldElsewhere(static_cast<int>(ErrorCode::io));
+  throw Error(ErrorCode::io,
+              fmt::format("rank {} sees another input or other rows than rank 0; all machines must "
+                          "see the same files, and an earlier run must have ended: try --resume "
+                          "again",
+                          *other));
+}
+
 std::string RankTeam::label() const {
   if (ranks_) return fmt::format("rank {} of {}: ", ranks_->rank(), ranks_->ranks());
   if (part_) return fmt::format("rank {} of {}: ", part_->index, part_->count);
@@ -116,8 +131,17 @@ std::filesystem::path RankTeam::own_file(const std::filesystem::path& path) cons
   return part_ ? batch::rank_file(path, part_->index) : path;
 }
 
+std::vector<std::filesystem::path> RankTeam::other_files(const std::filesystem::path& path,
+                                                         bool resume) const {
+  if (!resume && !is_joint()) return {};
+  std::vector<std::filesystem::path> files = batch::find_rank_files(path);
+  files.push_back(path);
+  std::erase(files, own_file(path));
+  return files;
+}
+
 std::unique_ptr<batch::LineClaims> RankTeam::claims(std::size_t lines) {
-  if (!part_) return std::make_unique<batch::LineClaims>();
+  if (!part_) return nullptr;
   if (!is_joint()) return std::make_unique<batch::StaticShard>(*part_);
   batch::Ranks* const ranks = ranks_.get();
   // Every rank begins with the chunk of its own number.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/batch/agreement.h"
 #include "runtime/batch/line_claims.h"
@@ -47,6 +48,10 @@ class RankTeam {
     require_all(failure, code);
   }
 
+  // What must be the same for all ranks of a job, or lines would be answered twice or never: the
+  // input and the rows that there are, as this rank sees them. Throws Error(io).
+  void require_same(const std::string& seen);
+
   // From here to finish() every rank is by itself.
   void part_ways() noexcept { meets_at_end_ = true; }
 
@@ -60,10 +65,17 @@ class RankTeam {
   std::string label() const;
   // `path` itself, or with a rank in its name if there are others.
   std::filesystem::path own_file(const std::filesystem::path& path) const;
+  // This process among those that share the job.
+  batch::Shard place() const noexcept { return part_.value_or(batch::Shard{}); }
   // Known after settle() where ranks told each other.
   const std::optional<Sharers>& sharers() const noexcept { return sharers_; }
 
-  // Which of the job's `lines` lines are this process's. Valid as long as the team.
+  // The outputs of all others, in this and in earlier runs, for a job that is to `resume` or to
+  // begin: where nothing tells whether others of this run have begun, none.
+  std::vector<std::filesystem::path> other_files(const std::filesystem::path& path,
+                                                 bool resume) const;
+
+  // Which of the job's `lines` lines are this process's; null: all. Valid as long as the team.
   std::unique_ptr<batch::LineClaims> claims(std::size_t lines);
 
   // How all ended, for a process alone how this one did: waits for the others, and ends MPI. After

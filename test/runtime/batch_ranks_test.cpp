@@ -7,6 +7,7 @@
 #include "lockstep/error.h"
 #include "runtime/batch/agreement.h"
 #include "runtime/batch/chunk_claims.h"
+#include "runtime/batch/line_set.h"
 #include "runtime/batch/shard.h"
 #include "support/catch.h"
 #include "test/runtime/thread_ranks.h"
@@ -135,6 +136,19 @@ TEST_CASE("what all ranks have taken is known to whoever took last") {
   CHECK(claims.taken() == 100);
 }
 
+TEST_CASE("sets of finished lines are joined") {
+  LineSet all, others;
+  for (const std::size_t line : {1, 64, 200}) all.add(line);
+  for (const std::size_t line : {2, 64, 1000}) others.add(line);
+  CHECK(all.add_all(others) == 2);
+  CHECK(all.add_all(others) == 0);
+  CHECK(all.add_all(LineSet()) == 0);
+  for (const std::size_t line : {1, 2, 64, 200, 1000}) CHECK(all.contains(line));
+  CHECK_FALSE(all.contains(3));
+  CHECK(all.words().size() == 1000 / 64 + 1);
+  CHECK(all.words()[1] == 1);
+}
+
 TEST_CASE("shards by number answer every line exactly once") {
   for (const unsigned count : {1u, 2u, 5u}) {
     for (std::size_t line = 0; line < 23; ++line) {
@@ -183,7 +197,8 @@ std::vector<std::string> verdicts(const std::vector<JobIdentity>& jobs) {
   return said;
 }
 
-const JobIdentity kJob = {"/data/in.jsonl", 1000, "/data/out.jsonl", "seed 1"};
+const JobIdentity kJob = {
+    "/data/in.jsonl", 1000, "/data/out.jsonl", {{"seed", "1"}, {"top_k", "0"}}};
 
 }  // namespace
 
@@ -193,7 +208,7 @@ TEST_CASE("ranks with the same job share it, ranks with outputs of their own do 
   other.output = "/data/other.jsonl";
   CHECK(verdicts({kJob, other}) == std::vector<std::string>{"0", "0"});
   other.input = "/data/other-in.jsonl";
-  other.options = "seed 2";
+  other.options["seed"] = "2";
   CHECK(verdicts({kJob, other}) == std::vector<std::string>{"0", "0"});
   // A rank that cannot read the input says so when it opens it.
   JobIdentity blind = kJob;
@@ -210,8 +225,8 @@ TEST_CASE("one output for two jobs is refused by all ranks, naming two of them")
     return said[0];
   };
   JobIdentity changed = kJob;
-  changed.options = "seed 2";
-  CHECK(refusal(changed).find("different options") != std::string::npos);
+  changed.options["seed"] = "2";
+  CHECK(refusal(changed).find("different options (seed: 1 and 2)") != std::string::npos);
   changed.input_bytes = 999;
   CHECK(refusal(changed).find("different sizes") != std::string::npos);
   changed.input = "/data/in2.jsonl";
@@ -234,6 +249,19 @@ TEST_CASE("the first failure is known to all ranks") {
     REQUIRE(some[rank]);
     CHECK(some[rank]->rank == 1);
     CHECK(some[rank]->code == 69);
+  }
+}
+
+TEST_CASE("a rank that sees something else than rank 0 is found by all") {
+  ThreadRanks ranks(3);
+  std::vector<std::optional<unsigned>> same(3), other(3);
+  ranks.run([&](Ranks& one) {
+    same[one.rank()] = first_other(one, "100 lines");
+    other[one.rank()] = first_other(one, one.rank() == 2 ? "99 lines" : "100 lines");
+  });
+  for (unsigned rank = 0; rank < 3; ++rank) {
+    CHECK_FALSE(same[rank]);
+    CHECK(other[rank] == 2u);
   }
 }
 
