@@ -33,10 +33,11 @@ install(EXPORT lockstepTargets NAMESPACE lockstep:: DESTINATION ${lockstep_packa
 
 install(DIRECTORY runtime/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Folders of one instruction set are sources more than headers; runtime/include went first; the command
-# line is no library.
+# line and its MPI are no library.
 install(DIRECTORY quant ops topology runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep
         FILES_MATCHING PATTERN "*.h"
         PATTERN "runtime/include" EXCLUDE PATTERN "runtime/cli" EXCLUDE PATTERN "runtime/demo" EXCLUDE
+        PATTERN "runtime/mpi" EXCLUDE
         REGEX "/quant/(scalar|avx|neon|sve|amx)[^/]*$" EXCLUDE)
 
 configure_package_config_file(runtime/lockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/lockstepConfig.cmake

@@ -272,12 +272,12 @@ Machine Machine::detect(const std::vector<unsigned>& mask) {
 
   const Bitmap usable = inherited_mask(topology, machine.is_this_system, mask);
   machine.mask_processors = count(usable.get());
+  machine.allowed_processors = count(hwloc_topology_get_allowed_cpuset(topology));
   hwloc_bitmap_and(usable.get(), usable.get(), hwloc_topology_get_allowed_cpuset(topology));
   add_cores(machine, topology, usable.get(), nodes);
   if (machine.cores.empty()) {
     fail("no usable processor: the affinity mask has " + std::to_string(machine.mask_processors) +
-         ", the system allows " +
-         std::to_string(count(hwloc_topology_get_allowed_cpuset(topology))) + ", none in common");
+         ", the system allows " + std::to_string(machine.allowed_processors) + ", none in common");
   }
   return machine;
 }

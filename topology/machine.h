@@ -37,10 +37,14 @@ struct Machine {
   std::vector<MemoryNode> nodes;  // ascending OS index, never empty
   std::size_t total_cores = 0;    // physical cores of the whole machine, allowed or not
   std::size_t total_processors = 0;
-  std::size_t mask_processors = 0;  // processors in the inherited affinity mask
+  std::size_t mask_processors = 0;     // processors in the inherited affinity mask
+  std::size_t allowed_processors = 0;  // that the system (a cgroup's cpuset, say) allows
   bool is_this_system = true;  // false for HWLOC_SYNTHETIC and HWLOC_XMLFILE: pinning is a no-op
   bool selected = false;       // cut down by select()
   bool smt = false;            // every hardware thread is listed as a core of its own
+
+  // The affinity mask leaves out some of what the system allows: somebody bound this process.
+  bool is_bound() const noexcept { return mask_processors < allowed_processors; }
 
   // Reads the machine: hwloc's allowed set intersected with `mask` or, if that is empty, with the
   // calling thread's affinity mask (synthetic and XML topologies: the allowed set alone). Throws

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,9 @@ class Job {
         output_(output),
         defaults_(defaults),
         observer_(observer),
-        scheduler_(model) {
-    stats_.total = survey.lines;
+        scheduler_(model),
+        to_answer_(lines.count(survey.lines)) {
+    stats_.total = lines.finished().rows + to_answer_.value_or(0);
     stats_.rows = stats_.resumed = lines.finished().rows;
     stats_.errors = lines.finished().errors;
   }
@@ -39,7 +41,8 @@ class Job {
       if (!step()) break;
     }
     stats_.active = 0;
-    stats_.interrupted = stats_.rows < stats_.total && stop.load();
+    const bool took_all = to_answer_.has_value() || lines_.at_end();
+    stats_.interrupted = stop.load() && (stats_.rows < stats_.total || !took_all);
     return stats_;
   }
 
@@ -47,6 +50,7 @@ class Job {
   // Fills the free slots. Lines that cannot be used become error rows on the way.
   void admit(const std::atomic<bool>& stop) {
     while (scheduler_.wants_more() && !stop.load() && lines_.next(line_)) {
+      if (!to_answer_) ++stats_.total;
       ParsedLine parsed = parse_line(line_, lines_.format(), defaults_, fallback_);
       if (auto* error = std::get_if<RequestError>(&parsed)) {
         write_error(std::move(*error));
@@ -78,6 +82,7 @@ class Job {
     stats_.output_tokens += counts.output_tokens;
     stats_.weight_bytes += model_.step_weight_bytes();
     for (Finished& answer : finished_) write_answer(std::move(answer));
+    lines_.progress();
     observer_.on_step(stats_);
     return true;
   }
@@ -113,6 +118,7 @@ class Job {
   JobObserver& observer_;
   Scheduler scheduler_;
   std::map<std::uint64_t, RowIdentity> rows_;  // of the sequences that run or wait
+  std::optional<std::size_t> to_answer_;
   std::vector<Finished> finished_;
   InputLine line_;
   JobStats stats_;

@@ -18,7 +18,9 @@
 namespace lockstep::batch {
 
 struct JobStats {
-  std::size_t total = 0;                // rows that the output has in the end
+  // Rows that the output has in the end. Where processes take lines as they go: as far as this one
+  // has taken any.
+  std::size_t total = 0;
   std::size_t rows = 0;                 // that it has so far, error rows included
   std::size_t resumed = 0;              // of these, rows that were there when the job began
   std::size_t errors = 0;               // error rows, those that were there included

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +25,12 @@ const char* plural(std::size_t count, const char* one, const char* many) {
   return count == 1 ? one : many;
 }
 
+[[noreturn]] void refuse_existing(const std::filesystem::path& path) {
+  throw Error(ErrorCode::cannot_create,
+              fmt::format("{}: exists already; go on with it by --resume, or choose another name",
+                          path.string()));
+}
+
 bool is_taken(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
@@ -33,17 +41,20 @@ bool is_taken(const std::filesystem::path& path) {
 JobFiles::JobFiles(const JobFilesOptions& options, const JobRecord& known)
     : options_(options), input_(options.input, options.format) {
   if (!is_stream()) open_existing();
-  if (size_found_ > 0) recorded_ = read_record(options_.output);
+  open_others();
+  const bool has_rows = size_found_ > 0 || !others_.empty();
+  if (has_rows) read_records();
   SurveyOptions how;
-  how.prefix = recorded_ ? recorded_->input.bytes : 0;
-  how.keep_ids = size_found_ > 0;
+  for (const Found& found : records_) {
+    const std::uint64_t bytes = found.record.input.bytes;
+    how.prefix = how.prefix == 0 ? bytes : std::min(how.prefix, bytes);
+  }
+  how.keep_ids = has_rows;
   how.flags = options_.flags;
   survey_ = survey_input(input_, how);
-  if (size_found_ == 0) return;
-  if (recorded_) {
-    compare_input();
-    compare_options(known, true);
-  }
+  if (!has_rows) return;
+  for (const Found& found : records_) compare_input(found);
+  compare_options(known, true);
   scan();
   survey_.ids = {};
 }
@@ -59,9 +70,7 @@ void JobFiles::open_existing() {
                 fmt::format("{}: the folder {} does not exist", path.string(), folder.string()));
   }
   if (!options_.resume) {
-    throw Error(ErrorCode::cannot_create,
-                fmt::format("{}: exists already; go on with it by --resume, or choose another name",
-                            path.string()));
+    refuse_existing(path);
   }
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -76,40 +85,88 @@ void JobFiles::open_existing() {
   size_found_ = ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-void JobFiles::refuse(const std::string& what) const {
+void JobFiles::open_others() {
+  for (const std::filesystem::path& path : options_.others) {
+    if (!is_taken(path)) continue;
+    if (!options_.resume) refuse_existing(path);
+    RowFile file(path);
+    if (file.bytes() > 0) others_.push_back(std::move(file));
+  }
+}
+
+void JobFiles::read_records() {
+  const auto read = [&](const std::filesystem::path& output) {
+    std::optional<JobRecord> record = read_record(output);
+    if (record) records_.push_back({output, *record});
+    return record;
+  };
+  if (size_found_ > 0) recorded_ = read(options_.output);
+  for (const RowFile& other : others_) {
+    if (read(other.path())) continue;
+    notes_.push_back(
+        fmt::format("warning: there is no {}, so whether input, model and options of its rows are "
+                    "those of this job is not known",
+                    record_path(other.path()).string()));
+  }
+}
+
+void JobFiles::refuse(const Found& found, const std::string& what) {
   throw Error(
       ErrorCode::bad_input,
       fmt::format("{}: cannot be resumed: {}; rerun as before, choose another --output, or remove "
                   "{} if old and new rows may be mixed",
-                  options_.output.string(), what, record_path(options_.output).string()));
+                  found.output.string(), what, record_path(found.output).string()));
 }
 
-void JobFiles::compare_input() {
-  const FileStamp& then = recorded_->input;
+// The input as it was, or one that only grew.
+void JobFiles::compare_input(const Found& found) {
+  const FileStamp& then = found.record.input;
   const ContentHash& now = survey_.content;
   const bool prefix_is_same = now.prefix() && hash_text(*now.prefix()) == then.hash;
-  if (prefix_is_same && now.bytes() == then.bytes) return;
+  if (then == FileStamp{now.bytes(), hash_text(now.value())}) return;
   if (!prefix_is_same || !input_.line_ends_at(then.bytes)) {
-    refuse(fmt::format("the input {} has changed (it was {} bytes with hash {}, now {} with {})",
+    refuse(found,
+           fmt::format("the input {} has changed (it was {} bytes with hash {}, now {} with {})",
                        options_.input.string(), then.bytes, then.hash, now.bytes(),
                        hash_text(now.value())));
   }
-  const std::size_t more = survey_.lines - recorded_->input_lines;
-  notes_.push_back(fmt::format("the input has grown by {} {} since the job began", more,
-                               plural(more, "line", "lines")));
+  const std::size_t more = survey_.lines - found.record.input_lines;
+  const std::string note = fmt::format("the input has grown by {} {} since the job began", more,
+                                       plural(more, "line", "lines"));
+  if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
 }
 
 void JobFiles::compare_options(const JobRecord& now, bool partial) const {
-  const std::vector<Change> list = changes(*recorded_, now, {.partial = partial});
-  if (!list.empty()) refuse(describe(list));
+  for (const Found& found : records_) {
+    const std::vector<Change> list =
+        changes(found.record, now, {.partial = partial, .parts = found.output == options_.output});
+    if (!list.empty()) refuse(found, describe(list));
+  }
 }
 
 void JobFiles::scan() {
+  if (size_found_ > 0) scan_own();
+  finished_by_all_ = existing_.finished.rows;
+  for (const RowFile& other : others_) {
+    finished_by_all_ += existing_.finished.lines.add_all(
+        scan_rows(other, survey_.ids, options_.flags).finished.lines);
+  }
+  const FinishedLines& own = existing_.finished;
+  std::string note =
+      fmt::format("resumed: {} of {} rows were there", finished_by_all_, survey_.lines);
+  if (own.errors > 0) note += fmt::format(" ({} error rows)", own.errors);
+  if (!others_.empty()) {
+    note += fmt::format(
+        ", {} of them in this output and the rest in {} beside it (lockstep merge "
+        "joins them)",
+        own.rows, others_.size());
+  }
+  notes_.insert(notes_.begin(), note);
+}
+
+void JobFiles::scan_own() {
   existing_ = scan_rows(RowFile(options_.output, file_.get()), survey_.ids, options_.flags);
   const FinishedLines& finished = existing_.finished;
-  notes_.push_back(
-      fmt::format("resumed: {} of {} rows were there{}", finished.rows, survey_.lines,
-                  finished.errors == 0 ? "" : fmt::format(" ({} error rows)", finished.errors)));
   if (existing_.lacks_newline) {
     notes_.push_back("the last row lacked nothing but its newline: that is added");
   } else if (existing_.torn() > 0) {
@@ -131,7 +188,7 @@ void JobFiles::scan() {
 
 RowWriter& JobFiles::begin(const JobRecord& record) {
   if (is_stream()) return rows_.emplace(options_.flags);
-  if (recorded_) compare_options(record, false);
+  compare_options(record, false);
   if (!file_.is_open()) {
     rows_.emplace(options_.output);
   } else {
@@ -145,6 +202,33 @@ RowWriter& JobFiles::begin(const JobRecord& record) {
   return *rows_;
 }
 
+std::size_t JobFiles::left(LineClaims* claims) {
+  if (claims == nullptr || !claims->is_fixed()) return survey_.lines - finished_by_all_;
+  if (!left_) {
+    left_ = 0;
+    LineSource ours(input_, existing_.finished, claims);
+    for (InputLine line; ours.next(line);) ++*left_;
+  }
+  return *left_;
+}
+
+LineSource JobFiles::lines(LineClaims* claims) {
+  const bool is_known = claims == nullptr || claims->is_fixed();
+  return LineSource(input_, existing_.finished, claims,
+                    is_known ? std::optional(left(claims)) : std::nullopt);
+}
+
+std::string JobFiles::state() const {
+  Fingerprint lines;
+  // Zeros at the end say nothing.
+  for (std::size_t i = 0; i < existing_.finished.lines.words().size(); ++i) {
+    const std::uint64_t word[] = {i, existing_.finished.lines.words()[i]};
+    if (word[1] != 0) lines.add(std::as_bytes(std::span(word)));
+  }
+  return fmt::format("{} {} {} {}", survey_.content.bytes(), hash_text(survey_.content.value()),
+                     finished_by_all_, hash_text(lines.value()));
+}
+
 void JobFiles::finish(bool all_done) {
   if (is_stream()) return;
   const bool computed = rows_.has_value();
@@ -152,6 +236,7 @@ void JobFiles::finish(bool all_done) {
     repair_tail(options_.output, file_.get(), existing_);
     rows_.emplace(options_.output, std::move(file_), existing_.bytes);
   } else if (!computed) {
+    if (!others_.empty()) return;    // all rows are there
     rows_.emplace(options_.output);  // of an input without requests
   }
   if (options_.sorted && all_done && (computed || !existing_.in_order)) sort();

@@ -26,6 +26,9 @@ struct JobFilesOptions {
   InputFormat format = InputFormat::jsonl;
   bool resume = false;  // go on with an output that exists
   bool sorted = false;  // rows in the order of the input in the end
+  // Outputs of other processes for the same input, now or in an earlier run. To go on, their rows
+  // count as there, as far as they are whole; otherwise none of these files may exist.
+  std::vector<std::filesystem::path> others = {};
   StopFlags flags = {};
 };
 
@@ -42,34 +45,52 @@ class JobFiles {
   const std::vector<std::string>& notes() const noexcept { return notes_; }
   // Rows that were there.
   const FinishedLines& finished() const noexcept { return existing_.finished; }
-  // Every line has its row: there is nothing to compute.
-  bool complete() const noexcept { return existing_.finished.rows == survey_.lines; }
+  // Rows that were there in this output and in others.
+  std::size_t finished_by_all() const noexcept { return finished_by_all_; }
+  // Lines without a row that are this process's; of all of them where `claims` are not fixed (null:
+  // all are ours). Reads the input once more for fixed claims.
+  std::size_t left(LineClaims* claims = nullptr);
+  // There is nothing to compute.
+  bool complete(LineClaims* claims = nullptr) { return left(claims) == 0; }
+  // What has to be the same for processes that begin together: hashes of the input and of the set
+  // of finished lines.
+  std::string state() const;
 
   // Compares once more with all options, writes the record, and opens the output: a new one, or
   // repaired and ready for more rows. Throws as the constructor does, and Error(io).
   RowWriter& begin(const JobRecord& record);
   // The lines to answer. `claims` (null: all are ours) must outlive it.
-  LineSource lines(LineClaims* claims = nullptr) {
-    return LineSource(input_, existing_.finished, claims);
-  }
+  LineSource lines(LineClaims* claims = nullptr);
   // Closes the output; with `all_done` sorts it first, if that was asked for: killed meanwhile, all
   // rows stay. Throws Error(io), Error(interrupted).
   void finish(bool all_done);
 
  private:
+  struct Found {
+    std::filesystem::path output;
+    JobRecord record;
+  };
+
   void open_existing();
-  void compare_input();
+  void open_others();
+  void read_records();
+  void compare_input(const Found& found);
   void compare_options(const JobRecord& now, bool partial) const;
   void scan();
+  void scan_own();
   void sort();
   bool is_stream() const { return options_.output == "-"; }
-  [[noreturn]] void refuse(const std::string& what) const;
+  [[noreturn]] static void refuse(const Found& found, const std::string& what);
 
   JobFilesOptions options_;
   InputFile input_;
   Descriptor file_;  // an existing output, until begin()
   std::uint64_t size_found_ = 0;
-  std::optional<JobRecord> recorded_;
+  std::vector<RowFile> others_;        // that have rows
+  std::vector<Found> records_;         // of this output and the others, where there are any
+  std::optional<JobRecord> recorded_;  // of this output
+  std::size_t finished_by_all_ = 0;
+  std::optional<std::size_t> left_;
   InputSurvey survey_;
   ExistingRows existing_;
   std::optional<RowWriter> rows_;

@@ -2,13 +2,17 @@
 // runtime/batch/.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #include "lockstep/lockstep.h"
 #include "runtime/batch/job.h"
 #include "runtime/batch/job_files.h"
 #include "runtime/batch/prompt.h"
+#include "runtime/batch/rank_files.h"
 #include "runtime/batch/replacement.h"
 #include "runtime/batch/session_model.h"
 #include "runtime/chat/chat_template.h"
@@ -16,11 +20,13 @@
 #include "runtime/cli/batch_record.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/failure.h"
 #include "runtime/cli/memory_options.h"
 #include "runtime/cli/memory_report.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/output_path.h"
 #include "runtime/cli/progress.h"
+#include "runtime/cli/rank_team.h"
 #include "runtime/cli/starvation.h"
 #include "runtime/cli/stop_signals.h"
 #include "runtime/cli/stopwatch.h"
@@ -51,15 +57,35 @@ cannot be answered becomes an error row. Rows are the same bytes in every run.
 A job that was stopped or killed goes on with --resume: finished rows are kept as they are. What
 the rows were made from is recorded in OUTPUT.job, and a changed input, model or option is refused.
 
+Several processes share a job by MPI (mpirun) or by line number (--shard). Each writes a file of its
+own, answers.rank-0.jsonl and so on; lockstep merge joins them. --resume takes any number of them.
+
 Examples:
   lockstep batch --input requests.jsonl --output answers.jsonl
   lockstep batch -m model.gguf -i in.jsonl -o out.jsonl --slots 16 --max-tokens 256 --resume
   lockstep batch -i prompts.txt -o - | jq -r .text
+  mpirun --map-by numa lockstep batch -m model.gguf -i in.jsonl -o out.jsonl
+  srun lockstep batch -m model.gguf -i in.jsonl -o out.jsonl --shard slurm
 )";
+
+// A model that is ready to compute.
+struct Loaded {
+  Engine engine;
+  Model model;
+  Session session;
+  double seconds = 0;
+};
+
+// How a job went, as far as this process is concerned.
+struct Answered {
+  batch::JobEnd end;
+  std::size_t lines = 0;        // of the input
+  std::size_t rows_before = 0;  // that were there, in the outputs of all
+};
 
 struct Batch {
   std::string model, input, output, summary;
-  std::string input_format = "auto";
+  std::string input_format = "auto", shard;
   EngineArguments engine;
   SessionArguments session;
   JobSizeArguments size;
@@ -71,12 +97,20 @@ struct Batch {
   bool token_ids = false, truncate_prompt = false;
 
   int run() const;
-  void check() const;
+  void check_options() const;
+  void check_outputs(const RankTeam& team) const;
+  ProfileArguments own_profile(const RankTeam& team) const;
   batch::InputFormat format() const;
-  batch::JobFilesOptions files(const StopSignals& signals) const;
-  batch::JobStats compute(batch::JobFiles& files, batch::JobRecord record,
+  batch::JobFilesOptions files(const RankTeam& team, const StopSignals& signals) const;
+  batch::JobIdentity identity(const batch::JobRecord& record) const;
+  Answered answer(RankTeam& team, const StopSignals& signals) const;
+  std::unique_ptr<Loaded> load(const RankTeam& team, const batch::JobFiles& files,
+                               const StopSignals& signals) const;
+  batch::JobStats compute(RankTeam& team, batch::JobFiles& files, batch::JobRecord record,
                           const StopSignals& signals, JobContext& context) const;
-  int finish(batch::JobFiles& files, const batch::JobStats& stats, JobContext& context) const;
+  batch::JobEnd finish(const RankTeam& team, batch::JobFiles& files, const batch::JobStats& stats,
+                       JobContext& context) const;
+  void note_end(const batch::JobEnd& all, const Answered& answered) const;
 };
 
 // A model whose template is unknown would turn every chat line into an error row: refused before
@@ -126,24 +160,39 @@ JobContext job_context(const Model& model, const Session& session) {
   return context;
 }
 
-void Batch::check() const {
+void Batch::check_options() const {
   sampling.check();
-  profile.check();
   if (output == "-" && (resume || sorted)) {
     throw Error(ErrorCode::usage, "--resume and --sorted need an --output that is a file");
   }
-  if (summary.empty()) return;
-  if (summary == output) throw Error(ErrorCode::usage, "--summary and --output name the same file");
+  if (!summary.empty() && summary == output) {
+    throw Error(ErrorCode::usage, "--summary and --output name the same file");
+  }
+}
+
+void Batch::check_outputs(const RankTeam& team) const {
+  own_profile(team).check();
+  if (output == "-" && team.has_parts()) {
+    throw Error(ErrorCode::usage, "processes that share a job need an --output that is a file");
+  }
   // A job script that resumes writes the summary again.
-  require_output(summary, resume);
+  if (!summary.empty()) require_output(team.own_file(summary).string(), resume);
+}
+
+// Ranks have timelines of their own.
+ProfileArguments Batch::own_profile(const RankTeam& team) const {
+  ProfileArguments own = profile;
+  if (!own.trace.empty()) own.trace = team.own_file(own.trace).string();
+  return own;
 }
 
 batch::InputFormat Batch::format() const { return batch::format_named(input_format, input); }
 
-batch::JobFilesOptions Batch::files(const StopSignals& signals) const {
+batch::JobFilesOptions Batch::files(const RankTeam& team, const StopSignals& signals) const {
   batch::JobFilesOptions options;
   options.input = input;
-  options.output = output;
+  options.output = team.own_file(output);
+  if (output != "-") options.others = team.other_files(output, resume);
   options.format = format();
   options.resume = resume;
   options.sorted = sorted;
@@ -151,85 +200,157 @@ batch::JobFilesOptions Batch::files(const StopSignals& signals) const {
   return options;
 }
 
-batch::JobStats Batch::compute(batch::JobFiles& files, batch::JobRecord record,
-                               const StopSignals& signals, JobContext& context) const {
-  const Stopwatch load_watch;
-  const Engine team = engine.create();
+batch::JobIdentity Batch::identity(const batch::JobRecord& record) const {
+  batch::JobIdentity job;
+  std::error_code error;
+  job.input = std::filesystem::weakly_canonical(input, error).string();
+  const std::uint64_t bytes = std::filesystem::file_size(input, error);
+  if (!error) job.input_bytes = bytes;
+  job.output = output == "-" ? output : std::filesystem::weakly_canonical(output, error).string();
+  job.options = record.options;
+  job.options["model"] =
+      fmt::format("{} bytes with hash {}", record.model.bytes, record.model.hash);
+  job.options["ctx"] = std::to_string(session.context);
+  job.options["resume"] = resume ? "true" : "false";
+  return job;
+}
+
+std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::JobFiles& files,
+                                    const StopSignals& signals) const {
+  const Stopwatch watch;
+  EngineArguments arguments = engine;
+  arguments.sharers = team.sharers();
+  const Engine workers = arguments.create();
   SessionOptions options;
   const auto fit = [&](const Model& known) {
     if (files.survey().has_chat) require_chat_template(known);
-    options = size.fit(session, known);
+    const auto& sharers = team.sharers();
+    options = size.fit(session, known, sharers ? sharers->ranks : 1);
   };
-  const Model loaded = load_model(team, model_path(model), &signals.stop(), fit);
+  const Model weights = load_model(workers, model_path(model), &signals.stop(), fit);
   profile.apply(options);
-  Session state(loaded, options);
-  const double load_seconds = load_watch.seconds();
-  show_note(model_text(loaded));
+  auto loaded = std::make_unique<Loaded>(Loaded{workers, weights, Session(weights, options)});
+  loaded->seconds = watch.seconds();
+  show_note(team.label() + model_text(weights));
+  return loaded;
+}
 
+batch::JobStats Batch::compute(RankTeam& team, batch::JobFiles& files, batch::JobRecord record,
+                               const StopSignals& signals, JobContext& context) const {
+  std::unique_ptr<Loaded> loaded;
+  team.together([&] { loaded = load(team, files, signals); });
+  Session& state = loaded->session;
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
   defaults.token_ids = token_ids;
   defaults.truncate_prompt = truncate_prompt;
-  defaults.vocabulary = loaded.info().vocabulary;
+  defaults.vocabulary = loaded->model.info().vocabulary;
   batch::SessionModel steps(state);
-  complete_record(record, loaded, state);
+  complete_record(record, loaded->model, state);
   const CancelOnDrop guard(state.cancel_flag());
-  batch::RowWriter& rows = files.begin(record);
-  batch::LineSource lines = files.lines();
+  batch::RowWriter* rows = nullptr;
+  team.together([&] { rows = &files.begin(record); });
+  team.part_ways();
+
+  const auto claims = team.claims(files.survey().lines);
+  batch::LineSource lines = files.lines(claims.get());
   BatchProgress progress(interval, show);
+  if (team.is_joint()) {
+    progress.share({team.label(), claims.get(), files.survey().lines, !team.speaks()});
+  }
   const batch::JobStats stats =
-      batch::run_job(steps, lines, files.survey(), rows, defaults, signals.stop(), progress);
+      batch::run_job(steps, lines, files.survey(), *rows, defaults, signals.stop(), progress);
 
   const double seconds = progress.seconds();
-  context = job_context(loaded, state);
-  context.load_seconds = load_seconds;
+  context = job_context(loaded->model, state);
+  context.load_seconds = loaded->seconds;
   context.seconds = seconds;
-  profile.report(state);
-  note_starvation(team);
+  own_profile(team).report(state);
+  note_starvation(loaded->engine);
   return stats;
 }
 
-int Batch::finish(batch::JobFiles& files, const batch::JobStats& stats, JobContext& context) const {
+batch::JobEnd Batch::finish(const RankTeam& team, batch::JobFiles& files,
+                            const batch::JobStats& stats, JobContext& context) const {
   files.finish(!stats.interrupted);
   context.exit_code = stats.interrupted   ? static_cast<int>(ErrorCode::interrupted)
                       : stats.errors == 0 ? 0
                                           : kExitSomeErrorRows;
   context.peak_bytes = peak_memory();
-  show_note(summary_text(stats, context));
+  show_note(team.label() + summary_text(stats, context));
   if (!summary.empty()) {
-    batch::Replacement file(summary);
+    batch::Replacement file(team.own_file(summary));
     file.write(summary_json(stats, context));
     file.commit();
   }
   if (stats.interrupted) {
-    throw Error(ErrorCode::interrupted,
-                fmt::format("stopped by a signal: {} of {} rows are in {}{}", stats.rows,
-                            stats.total, output == "-" ? "standard output" : output,
-                            output == "-" ? "" : "; --resume goes on"));
+    const std::string where = output == "-" ? "standard output" : team.own_file(output).string();
+    show_error(
+        ErrorCode::interrupted,
+        fmt::format("{}stopped by a signal: {} of {} rows are in {}{}", team.label(), stats.rows,
+                    stats.total, where, output == "-" ? "" : "; --resume goes on"));
   }
-  return context.exit_code;
+  return {context.exit_code, stats.rows - stats.resumed, stats.errors - files.finished().errors};
+}
+
+Answered Batch::answer(RankTeam& team, const StopSignals& signals) const {
+  batch::JobRecord record;
+  team.together([&] {
+    check_options();
+    record = known_record(model_path(model), format(), sampling, session);
+    record.set("token_ids", token_ids);
+    record.set("truncate_prompt", truncate_prompt);
+  });
+  team.settle([&] { return identity(record); });
+  std::optional<batch::JobFiles> job;
+  team.together([&] {
+    check_outputs(team);
+    job.emplace(files(team, signals), record);
+  });
+  team.require_same(job->state());
+  for (const std::string& note : job->notes()) show_note(team.label() + note);
+  JobContext context;
+  batch::JobStats stats;
+  if (job->complete(team.claims(job->survey().lines).get())) {
+    team.part_ways();
+    stats.total = stats.rows = stats.resumed = job->finished().rows;
+    stats.errors = job->finished().errors;
+  } else {
+    stats = compute(team, *job, record, signals, context);
+  }
+  context.input_format = name_of(format());
+  context.rank = team.place().index;
+  context.ranks = team.place().count;
+  return {finish(team, *job, stats, context), job->survey().lines, job->finished_by_all()};
+}
+
+// One line for all ranks, behind those of each.
+void Batch::note_end(const batch::JobEnd& all, const Answered& answered) const {
+  if (all.code > kExitSomeErrorRows) return;
+  const std::size_t rows = answered.rows_before + all.rows;
+  if (rows != answered.lines) {
+    throw Error(ErrorCode::internal,
+                fmt::format("all ranks ended well, and there are {} rows for {} lines", rows,
+                            answered.lines));
+  }
+  const std::string files = batch::rank_files_pattern(output);
+  show_note(fmt::format("all ranks: {} of {} rows are in {}; lockstep merge -i {} -o {} {}", rows,
+                        answered.lines, files, input, output, files));
 }
 
 int Batch::run() const {
-  check();
   const StopSignals signals(grace);
-  batch::JobRecord record = known_record(model_path(model), format(), sampling, session);
-  record.set("token_ids", token_ids);
-  record.set("truncate_prompt", truncate_prompt);
-  batch::JobFiles job(files(signals), record);
-  for (const std::string& note : job.notes()) show_note(note);
-  JobContext context;
-  batch::JobStats stats;
-  if (job.complete()) {
-    stats.total = job.survey().lines;
-    stats.rows = stats.resumed = job.finished().rows;
-    stats.errors = job.finished().errors;
-  } else {
-    stats = compute(job, record, signals, context);
+  RankTeam team(shard);
+  Answered own;
+  try {
+    own = answer(team, signals);
+  } catch (...) {
+    own.end.code = show_current_exception(team.label());
   }
-  context.input_format = name_of(format());
-  return finish(job, stats, context);
+  const batch::JobEnd all = team.finish(own.end);
+  if (team.is_joint() && team.speaks()) note_end(all, own);
+  return all.code;
 }
 
 }  // namespace
@@ -253,6 +374,11 @@ Command add_batch(CLI::App& root) {
                 "Go on with an output that exists; start from the beginning if there is none");
   app->add_flag("--sorted", self->sorted,
                 "Put the rows in the order of the input when all are there");
+  app->add_option("--shard", self->shard,
+                  "Answer part of the input, beside other processes that answer the\n"
+                  "rest: i/n (0/4 to 3/4), slurm (task of an array or of srun), auto\n"
+                  "(whatever started it), mpi, none; default: mpi under mpirun")
+      ->type_name("PART");
   self->sampling.add_to(*app);
   self->sampling.add_logprobs_to(*app);
   app->add_flag("--token-ids", self->token_ids,

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/error.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/console.h"
+#include "runtime/cli/failure.h"
 #include "runtime/cli/version.h"
 
 namespace lockstep::cli {
@@ -49,16 +47,6 @@ Exit codes:
   75  stopped by a signal; the rows that batch wrote so far are kept, batch --resume goes on
 )";
 
-int fail(ErrorCode code, std::string_view what) {
-  // One line, whatever is in it.
-  std::string line = for_terminal(what);
-  for (char& c : line) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
-  show_note(fmt::format("error: {}", line));
-  return static_cast<int>(code);
-}
-
 // The words of the command line, last one first, as CLI11 takes them. It knows no names of several
 // letters behind one dash; `bench` has some, since its options are those of llama-bench.
 std::vector<std::string> arguments_of(int argc, char** argv) {
@@ -91,31 +79,25 @@ int run(int argc, char** argv) {
     const auto chosen = app.get_subcommands();
     const std::string command =
         chosen.empty() ? "lockstep" : "lockstep " + chosen.front()->get_name();
-    return fail(ErrorCode::usage, fmt::format("{} (see {} --help)", error.what(), command));
+    return show_error(ErrorCode::usage, fmt::format("{} (see {} --help)", error.what(), command));
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();
   }
-  return fail(ErrorCode::usage, "no command given (see lockstep --help)");
+  return show_error(ErrorCode::usage, "no command given (see lockstep --help)");
 }
 
 }  // namespace
 }  // namespace lockstep::cli
 
 int main(int argc, char** argv) {
-  using lockstep::ErrorCode;
-  using lockstep::cli::fail;
   // A closed pipe or a file size limit shall end a write with an error that can be reported, not
   // kill us.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return lockstep::cli::run(argc, argv);
-  } catch (const lockstep::Error& error) {
-    return fail(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::no_resource, "out of memory");
-  } catch (const std::exception& error) {
-    return fail(ErrorCode::internal, error.what());
+  } catch (...) {
+    return lockstep::cli::show_current_exception();
   }
 }

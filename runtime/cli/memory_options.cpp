@@ -61,11 +61,16 @@ MemoryWish JobSizeArguments::wish(const SessionArguments& session, const ModelIn
   return wish;
 }
 
-SessionOptions JobSizeArguments::fit(const SessionArguments& session, const Model& model) const {
+SessionOptions JobSizeArguments::fit(const SessionArguments& session, const Model& model,
+                                     unsigned processes) const {
   const MemoryWish wanted = wish(session, model.info());
   const MemoryDemand demand = measure_demand(model, wanted.session);
   topology::MemoryBudget budget;
   if (!ignore_memory) budget = memory_budget_of(model.engine());
+  if (processes > 1 && budget.bytes != UINT64_MAX) {
+    budget.bytes /= processes;
+    budget.reason += fmt::format(", divided among {} processes", processes);
+  }
   const MemoryPlan plan = plan_memory(demand, wanted, budget);
   SessionOptions options = wanted.session;
   options.context = plan.context;

@@ -20,8 +20,10 @@ struct JobSizeArguments {
 
   void add_to(CLI::App& app);
   // Fits a session into the memory there is, before the model is read (ModelOptions::before_load),
-  // and shows the plan on stderr. Throws Error(usage), Error(no_resource).
-  SessionOptions fit(const SessionArguments& session, const Model& model) const;
+  // and shows the plan on stderr. `processes`: that share the memory. Throws Error(usage),
+  // Error(no_resource).
+  SessionOptions fit(const SessionArguments& session, const Model& model,
+                     unsigned processes) const;
 
  private:
   MemoryWish wish(const SessionArguments& session, const ModelInfo& model) const;

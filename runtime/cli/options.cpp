@@ -73,6 +73,9 @@ Engine EngineArguments::create() const {
   options.threads = threads;
   options.isa = isa;
   placement.apply(options);
+  const RankPlacement rank = place_rank(options, sharers);
+  if (!rank.note.empty()) show_note(rank.note);
+  if (!rank.warning.empty()) show_warning(rank.warning);
   Engine engine = Engine::create(options);
   for (const std::string& warning : engine.warnings()) show_warning(warning);
   return engine;

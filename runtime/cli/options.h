@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lockstep/lockstep.h"
 #include "runtime/cli/placement_options.h"
+#include "runtime/cli/rank_placement.h"
 #include "runtime/sampler.h"
 
 namespace lockstep::cli {
@@ -23,9 +25,11 @@ struct EngineArguments {
   unsigned threads = 0;
   std::string isa;
   PlacementArguments placement = {};
+  std::optional<Sharers> sharers = {};  // where ranks have told each other
 
   void add_to(CLI::App& app);
-  // Creates the engine and shows its warnings on stderr.
+  // Creates the engine and shows its warnings on stderr. One of several ranks on a machine takes
+  // its slice of it: see place_rank().
   Engine create() const;
 };
 

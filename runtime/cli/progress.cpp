@@ -73,6 +73,20 @@ std::string progress_text(const batch::JobStats& stats, double seconds, bool bar
                      short_number(rate(static_cast<double>(stats.output_tokens), seconds)), eta);
 }
 
+std::string shared_progress_text(const batch::JobStats& stats, double seconds,
+                                 const TakenLines& taken) {
+  const auto done = static_cast<double>(taken.now - std::min(taken.before, taken.now));
+  const auto left = static_cast<double>(taken.lines - std::min(taken.now, taken.lines));
+  const std::string eta = done == 0 ? "?" : duration(seconds * left / done);
+  return fmt::format(
+      "{} rows{}, all ranks have taken {} of {} lines, {} rows/s, prompt {}, output {} tok/s, ETA "
+      "{}",
+      stats.rows, remarks(stats), taken.now, taken.lines,
+      short_number(rate(own_rows(stats), seconds)),
+      short_number(rate(static_cast<double>(stats.prompt_tokens), seconds)),
+      short_number(rate(static_cast<double>(stats.output_tokens), seconds)), eta);
+}
+
 std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
   if (job.threads == 0) {
     return fmt::format("{} of {} rows ({} error rows): nothing was left to compute", stats.rows,
@@ -102,6 +116,8 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"non_finite_rows", stats.non_finite},
       {"interrupted", stats.interrupted},
       {"exit_code", job.exit_code},
+      {"rank", job.rank},
+      {"ranks", job.ranks},
       {"input_format", job.input_format},
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_tokens", stats.cached_tokens},

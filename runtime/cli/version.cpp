@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "quant/isa.h"
+#include "runtime/mpi/mpi_ranks.h"
 #include "runtime/openmp_runtime.h"
 
 namespace lockstep::cli {
@@ -29,8 +30,10 @@ std::string version_text() {
   for (const quant::Isa isa : quant::kAllIsas) {
     if (built.has(isa)) isas += fmt::format("{}{}", isas.empty() ? "" : ", ", quant::name_of(isa));
   }
-  return fmt::format("lockstep {}\ncompiler: {}\nOpenMP runtime: {}\ninstruction sets built: {}",
-                     LOCKSTEP_VERSION, compiler(), openmp_runtime_name(), isas);
+  const std::string_view mpi = mpi::library();
+  return fmt::format(
+      "lockstep {}\ncompiler: {}\nOpenMP runtime: {}\nMPI: {}\ninstruction sets built: {}",
+      LOCKSTEP_VERSION, compiler(), openmp_runtime_name(), mpi.empty() ? "none" : mpi, isas);
 }
 
 }  // namespace lockstep::cli

@@ -29,6 +29,8 @@ have_command nm|binutils
 have_command python3|python3
 have_package python3-matplotlib|python3-matplotlib
 have_command lstopo-no-graphics|hwloc-nox
+have_command mpicxx|libopenmpi-dev
+have_command mpirun|openmpi-bin
 PAIRS
         ;;
       ci)

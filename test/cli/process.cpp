@@ -50,13 +50,13 @@ void keep_one_processor() {
     const rlimit limit{bytes, bytes};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(kExecFailed);
   }
+  std::vector<std::string> words = invocation.launcher;
+  words.emplace_back(LOCKSTEP_COMMAND);
+  words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
   std::vector<char*> arguments;
-  std::string command = LOCKSTEP_COMMAND;
-  std::vector<std::string> copies = invocation.arguments;
-  arguments.push_back(command.data());
-  for (std::string& copy : copies) arguments.push_back(copy.data());
+  for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  ::execv(command.c_str(), arguments.data());
+  ::execv(arguments[0], arguments.data());
   ::_exit(kExecFailed);
 }
 

@@ -13,6 +13,7 @@
 namespace lockstep::test {
 
 struct Invocation {
+  std::vector<std::string> launcher;  // a program and its options that start the command, or none
   std::vector<std::string> arguments;
   std::string input;                                             // its standard input
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours

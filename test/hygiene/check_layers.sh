@@ -30,6 +30,17 @@ includes layer "$std|$intrinsics|\"quant/[^\"]*\"" "${files[@]}"
 list ops
 includes layer "$std|$intrinsics|<Eigen/[A-Za-z/]+(\.h)?>|\"(ops|quant)/[^\"]*\"" "${files[@]}"
 list runtime
+mpi=()
+others=()
+for file in "${files[@]}"; do
+  case $file in
+    runtime/mpi/*.cpp) mpi+=("$file") ;;
+    *) others+=("$file") ;;
+  esac
+done
+files=("${others[@]}")
+# MPI is for one library that the command alone links.
+includes layer "$std|$system|<mpi\.h>|\"(runtime|lockstep|topology)/[^\"]*\"" "${mpi[@]}"
 includes layer "$std|$system|<(omp|pcre2)\.h>|<(fmt|nlohmann|CLI)/[a-z_A-Z]+\.(h|hpp)>|\"(runtime|lockstep|ops|quant|topology)/[^\"]*\"" \
   "${files[@]}"
 # The public headers must be usable from an installed tree by themselves.

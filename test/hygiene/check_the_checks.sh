@@ -11,12 +11,13 @@ failures=0
 tree="$work/a tree"
 fresh() {
   rm -rf "$tree"
-  mkdir -p "$tree"/{topology,quant/avx2,ops,runtime/include/lockstep,perf,test}
+  mkdir -p "$tree"/{topology,quant/avx2,ops,runtime/include/lockstep,runtime/mpi,perf,test}
   local file
   for file in topology/a.h quant/a.h quant/avx2/simd.h ops/a.h runtime/include/lockstep/a.h perf/a.h test/a.h; do
     printf '// Innocent.\n#pragma once\n#include <vector>\n' >"$tree/$file"
   done
   printf '#include "ops/a.h"\n#include "topology/a.h"\n#pragma omp parallel\n' >"$tree/runtime/executor.cpp"
+  printf '#include <mpi.h>\n#include "topology/a.h"\n' >"$tree/runtime/mpi/ranks.cpp"
   printf 'set(FLAGS -mavx2)\n' >"$tree/quant/isa.cmake"
 }
 
@@ -67,6 +68,9 @@ plant layer runtime/b.cpp '#include <Eigen/Core>'
 plant layer runtime/c.cpp '#include <hwloc.h>'
 plant layer runtime/d.cpp '#include "perf/harness.h"'
 plant layer runtime/e.cpp '#include "support/catch.h"'
+plant layer runtime/batch/b.cpp '#include <mpi.h>'
+plant layer runtime/mpi/b.h '#include <mpi.h>'
+plant layer runtime/mpi/c.cpp '#include "ops/op.h"'
 plant public-header runtime/include/lockstep/b.h '#include "ops/op.h"'
 plant include-from-root test/b.cpp '#include "neighbour.h"'
 plant omp-outside-executor runtime/plan.cpp '  #pragma omp parallel for'

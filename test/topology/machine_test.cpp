@@ -119,6 +119,7 @@ TEST_CASE("a core with one allowed hardware thread is usable") {
   CHECK(machine.total_cores == 8);
   CHECK(machine.total_processors == 16);
   CHECK(machine.mask_processors == 4);
+  CHECK_FALSE(machine.is_bound());
   CHECK(machine.cores[0].processors == std::vector<unsigned>{1});
   CHECK(machine.cores[1].processors == std::vector<unsigned>{2, 3});
   CHECK(machine.cores[2].processors == std::vector<unsigned>{15});
@@ -251,6 +252,7 @@ TEST_CASE("this machine is cut down to the affinity mask of the calling thread")
   const Machine narrow = Machine::detect();
   REQUIRE(lockstep::topology::set_affinity_mask(before));
   CHECK(narrow.mask_processors == 1);
+  CHECK(narrow.is_bound() == (whole.allowed_processors > 1));
   REQUIRE(narrow.cores.size() == 1);
   CHECK(narrow.cores[0].processors == std::vector<unsigned>{last});
   CHECK(narrow.total_cores == whole.total_cores);
