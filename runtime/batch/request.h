@@ -37,8 +37,8 @@ struct RequestDefaults {
 struct Request {
   RowIdentity row;
   bool is_chat = false;
-  std::string prompt;                 // if not a chat
-  std::vector<ChatMessage> messages;  // if a chat
+  std::string prompt;  // if not a chat
+  ChatRequest chat;    // if a chat
   std::size_t max_tokens = 0;
   SamplingParams sampling;
   std::vector<std::string> stop;

@@ -11,6 +11,7 @@
 #include "runtime/batch/prompt.h"
 #include "runtime/batch/session_model.h"
 #include "runtime/chat/chat_template.h"
+#include "runtime/cli/chat_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/options.h"
@@ -35,7 +36,7 @@ constexpr const char* kFooter =
   {"custom_id": "d", "method": "POST", "url": "/v1/completions",
    "body": {"prompt": "..."}}        (on one line)
 A line (or its body) may set max_tokens, max_completion_tokens, temperature, top_k, top_p, min_p,
-seed and stop.
+seed and stop; a chat also tools and chat_template_kwargs.
 
 Output: one row per request in the order of completion, with the line number; a request that
 cannot be answered becomes an error row. The output must not exist. Rows are the same bytes in
@@ -51,6 +52,7 @@ struct Batch {
   EngineArguments engine;
   SessionArguments session;
   SamplingArguments sampling;
+  ChatArguments chat;
   ProfileArguments profile;
   std::size_t slots = 8;
   double interval = 10;
@@ -101,11 +103,16 @@ class Progress final : public batch::JobObserver {
   std::size_t shown_rows_ = 0;
 };
 
-// A model whose template is unknown would turn every chat line into an error row: refused before
-// any work.
-void require_chat_template(const Model& model) {
-  const ChatMessage probe{"user", "x"};
-  batch::chat_tokens(model.tokenizer(), model.info().chat_template, {&probe, 1});
+// The template for the job's chats. One that cannot be used at all would turn every chat line into
+// an error row: refused before any work. That it refuses one message alone is no proof of that.
+ChatTemplate usable_template(const ChatArguments& arguments, const Model& model) {
+  ChatTemplate chat = arguments.load(model.tokenizer(), model.info().chat_template);
+  try {
+    chat.render(simple_chat("x"));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_input) throw;
+  }
+  return chat;
 }
 
 std::string team_text(const Engine& engine) {
@@ -166,7 +173,8 @@ int Batch::run() const {
   const Stopwatch load_watch;
   const Engine team = engine.create();
   const Model loaded = load_model(team, model_path(model));
-  if (survey.has_chat) require_chat_template(loaded);
+  std::optional<ChatTemplate> chat_template;
+  if (survey.has_chat) chat_template = usable_template(chat, loaded);
   SessionOptions options = session.resolve(loaded.info(), slots);
   profile.apply(options);
   Session state(loaded, options);
@@ -176,7 +184,7 @@ int Batch::run() const {
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
-  batch::SessionModel steps(state);
+  batch::SessionModel steps(state, chat_template ? &*chat_template : nullptr);
   batch::RowWriter rows(output);
   std::optional<batch::RowWriter> summary_file;
   if (!summary.empty()) summary_file.emplace(summary);
@@ -214,6 +222,7 @@ Command add_batch(CLI::App& root) {
       ->type_name("FILE")
       ->required();
   self->sampling.add_to(*app);
+  self->chat.add_to(*app, nullptr);
   self->session.add_to(*app);
   app->add_option("--slots", self->slots,
                   "Sequences computed together, 1 to 512 (default 8); changes no row")

@@ -28,9 +28,9 @@ constexpr std::string_view kTextMethods[] = {
     "swapcase",     "title",       "translate", "upper",      "zfill"};
 constexpr std::string_view kDictMethods[] = {"copy", "fromkeys", "get", "items", "keys", "values"};
 constexpr std::string_view kDictChanges[] = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr std::string_view kListMethods[] = {"clear", "copy", "count", "index", "pop"};
-constexpr std::string_view kListChanges[] = {"append", "extend",  "insert",
-                                             "remove", "reverse", "sort"};
+constexpr std::string_view kListMethods[] = {"copy", "count", "index"};
+constexpr std::string_view kListChanges[] = {"append", "clear",  "extend",  "insert",
+                                             "pop",    "remove", "reverse", "sort"};
 constexpr std::string_view kTupleMethods[] = {"count", "index"};
 constexpr std::string_view kNumberAttributes[] = {
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator",
@@ -193,7 +193,7 @@ Value attribute(Workspace& workspace, Value object, std::string_view name) {
 }
 
 Value item(Workspace& workspace, Value object, Value key) {
-  workspace.charge_steps();
+  workspace.charge_reading(key.is(Kind::string) ? key.text().size() : 0);
   if (object.is(Kind::undefined)) workspace.fail(object.undefined().what);
   if (const auto value = python_item(workspace, object, key)) return *value;
   if (key.is(Kind::string)) {

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
+#include "lockstep/error.h"
 #include "runtime/chat/jinja/access.h"
 #include "runtime/chat/jinja/guards.h"
 #include "runtime/chat/jinja/interpreter.h"
@@ -79,6 +82,13 @@ Arguments Interpreter::arguments_of(const CallArguments& arguments) {
 
 Value Interpreter::value_of(const Call& node) {
   const Value function = evaluate(*node.function);
+  const auto* name = std::get_if<Name>(&node.function->node);
+  if (name && name->name == "strftime_now" && function.is(Kind::undefined)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("the chat template asks for the date at line {}, and none is set: set "
+                            "one with --date YYYY-MM-DD",
+                            workspace_.line));
+  }
   return call(function, arguments_of(node.arguments));
 }
 

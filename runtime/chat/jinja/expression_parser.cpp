@@ -361,6 +361,9 @@ CallArguments ExpressionParser::arguments() {
       for (const auto& [other, value] : result.named) {
         if (other == name) syntax_error(line, fmt::format("the argument '{}' twice", name));
       }
+      if (result.named.size() == kMaxNamed) {
+        unsupported_syntax(line, fmt::format("more than {} named arguments", kMaxNamed));
+      }
       result.named.emplace_back(std::move(name), expression());
     } else {
       if (!result.named.empty()) tokens_.unexpected("a named argument");

@@ -26,7 +26,7 @@ class Getter {
       parts_.push_back(path);
       return;
     }
-    for (const std::string_view part : split_at(path.text(), ".", -1, false)) {
+    for (const std::string_view part : split_at(workspace_, path.text(), ".", -1, false)) {
       std::int64_t index = 0;
       const bool digits =
           !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
@@ -163,7 +163,7 @@ Value filter_sort(Workspace& workspace, Value value, const Arguments& arguments)
                     {"reverse", "case_sensitive", "attribute"});
   std::vector<Getter> getters;
   if (const Value path = bound.get(2); path.is(Kind::string)) {
-    for (const std::string_view part : split_at(path.text(), ",", -1, false)) {
+    for (const std::string_view part : split_at(workspace, path.text(), ",", -1, false)) {
       getters.emplace_back(workspace, workspace.text(std::string(part)));
     }
   } else {

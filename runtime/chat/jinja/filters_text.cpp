@@ -68,8 +68,9 @@ Value filter_title(Workspace& workspace, Value value, const Arguments& arguments
 Value filter_trim(Workspace& workspace, Value value, const Arguments& arguments) {
   const Bound bound(workspace, "the filter 'trim'", arguments, {"chars"});
   const Value text = as_string(workspace, value);
-  workspace.charge_reading(text.text().size());
-  const std::string_view trimmed = strip(text.text(), bound.optional_text(0), Side::both);
+  const auto characters = bound.optional_text(0);
+  workspace.charge_reading(text.text().size() + characters.value_or("").size());
+  const std::string_view trimmed = strip(text.text(), characters, Side::both);
   return workspace.text(std::string(trimmed), text.string().markup);
 }
 
@@ -95,7 +96,7 @@ Value filter_replace(Workspace& workspace, Value value, const Arguments& argumen
   const Value old = as_string(workspace, bound.get(0));
   const Value with = as_string(workspace, bound.get(1));
   const std::int64_t limit = bound.get(2).is(Kind::none) ? -1 : bound.integer(2, -1);
-  workspace.charge_reading(text.text().size());
+  workspace.charge_reading(text.text().size() + old.text().size());
   std::uint64_t places = count_parts(text.text(), old.text());
   if (limit >= 0) places = std::min(places, static_cast<std::uint64_t>(limit));
   workspace.check_text(text.text().size() + places * with.text().size());
@@ -132,9 +133,8 @@ Value filter_indent(Workspace& workspace, Value value, const Arguments& argument
   }
   const bool blank = bound.truth(2, false);
   const std::string source = text.string().text + "\n";
-  const std::vector<std::string_view> lines = split_lines(source, false);
+  const std::vector<std::string_view> lines = split_lines(workspace, source, false);
   workspace.check_text(source.size() + lines.size() * std::uint64_t{by.size()});
-  workspace.charge_bytes(lines.size() * sizeof(std::string_view));
   std::string out = bound.truth(1, false) ? by : "";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) out += '\n';

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "runtime/chat/jinja/guards.h"
 #include "runtime/chat/jinja/methods.h"
 #include "runtime/chat/jinja/operators.h"

@@ -10,7 +10,8 @@ namespace lockstep::jinja {
 
 // Of a template's text, at parsing.
 inline constexpr std::size_t kMaxTemplateBytes = std::size_t{1} << 20;
-inline constexpr int kMaxNesting = 120;  // tags and parentheses inside each other
+inline constexpr int kMaxNesting = 120;        // tags and parentheses inside each other
+inline constexpr std::size_t kMaxNamed = 255;  // parameters of a macro, named arguments of a call
 
 // Of one rendering.
 struct Limits {

@@ -23,6 +23,7 @@ Value call_dict_method(Workspace& workspace, Value self, std::string_view name,
     if (key.is(Kind::list) || key.is(Kind::dict)) {
       workspace.fail(fmt::format("{} as a key of a dict", describe(key)));
     }
+    if (key.is(Kind::string)) workspace.charge_reading(key.text().size());
     const Value* entry = dict.find(key);
     return entry ? *entry : bound.get(1);
   }

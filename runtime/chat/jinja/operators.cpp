@@ -321,8 +321,8 @@ bool contains(Workspace& workspace, Value container, Value item) {
       if (!item.is(Kind::string)) {
         workspace.fail(fmt::format("'in' looks for {} in a string", describe(item)));
       }
-      workspace.charge_reading(container.text().size());
-      return container.text().find(item.text()) != std::string_view::npos;
+      workspace.charge_reading(container.text().size() + item.text().size());
+      return find_part(container.text(), item.text()) != std::string_view::npos;
     case Kind::dict:
       if (!is_key(item)) {
         if (item.is(Kind::list) || item.is(Kind::dict) || item.is(Kind::view)) {
@@ -330,6 +330,7 @@ bool contains(Workspace& workspace, Value container, Value item) {
         }
         return false;
       }
+      if (item.is(Kind::string)) workspace.charge_reading(item.text().size());
       return container.dict().find(item) != nullptr;
     case Kind::iterator: {
       Cursor& cursor = container.cursor();

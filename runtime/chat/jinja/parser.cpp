@@ -173,6 +173,9 @@ void StatementParser::signature(Macro& macro) {
     } else if (!macro.parameters.empty() && macro.parameters.back().fallback) {
       syntax_error(line, "a parameter without a default behind one with a default");
     }
+    if (macro.parameters.size() == kMaxNamed) {
+      unsupported_syntax(line, fmt::format("more than {} parameters", kMaxNamed));
+    }
     macro.parameters.push_back({std::move(name), std::move(fallback)});
   }
   tokens_.expect_symbol(")");

@@ -4,16 +4,37 @@
 #include <algorithm>
 
 #include "runtime/chat/jinja/unicode.h"
+#include "runtime/chat/jinja/workspace.h"
 #include "runtime/utf8.h"
 
 namespace lockstep::jinja {
 namespace {
 
-bool holds(std::string_view characters, char32_t wanted) {
-  for (std::size_t at = 0; at < characters.size();) {
-    if (next_character(characters, at) == wanted) return true;
+constexpr std::size_t kShort = 16;  // bytes of a part that plain search is quick enough for
+
+// Knuth, Morris and Pratt: never looks at a character of the text twice, however the part repeats
+// itself. Iterators, so that it searches from both ends.
+template <typename Iterator>
+Iterator search(Iterator text, Iterator text_end, Iterator part, std::size_t size) {
+  const auto at = [&](std::size_t i) { return part[static_cast<std::ptrdiff_t>(i)]; };
+  std::vector<std::size_t> shorter(size, 0);  // of each beginning, the longest that also ends it
+  for (std::size_t i = 1, k = 0; i < size; ++i) {
+    while (k > 0 && at(i) != at(k)) k = shorter[k - 1];
+    if (at(i) == at(k)) ++k;
+    shorter[i] = k;
   }
-  return false;
+  std::size_t k = 0;
+  for (; text != text_end; ++text) {
+    while (k > 0 && *text != at(k)) k = shorter[k - 1];
+    if (*text == at(k)) ++k;
+    if (k == size) return text - static_cast<std::ptrdiff_t>(size - 1);
+  }
+  return text_end;
+}
+
+void add_part(Workspace& workspace, std::vector<std::string_view>& parts, std::string_view part) {
+  workspace.charge_bytes(2 * sizeof part);  // vectors grow by doubling
+  parts.push_back(part);
 }
 
 bool is_line_end(char32_t c) noexcept {
@@ -37,7 +58,14 @@ std::optional<std::string> mapped(std::string_view text,
 
 std::string_view strip(std::string_view text, std::optional<std::string_view> characters,
                        Side side) {
-  const auto goes = [&](char32_t c) { return characters ? holds(*characters, c) : is_space(c); };
+  std::vector<char32_t> given;
+  for (std::size_t at = 0; characters && at < characters->size();) {
+    given.push_back(next_character(*characters, at));
+  }
+  std::sort(given.begin(), given.end());
+  const auto goes = [&](char32_t c) {
+    return characters ? std::binary_search(given.begin(), given.end(), c) : is_space(c);
+  };
   std::size_t begin = 0, end = text.size();
   while (side != Side::right && begin < end) {
     std::size_t at = begin;
@@ -52,14 +80,29 @@ std::string_view strip(std::string_view text, std::optional<std::string_view> ch
   return text.substr(begin, end - begin);
 }
 
-std::vector<std::string_view> split_space(std::string_view text, std::int64_t limit,
-                                          bool from_right) {
+std::size_t find_part(std::string_view text, std::string_view part, std::size_t from) {
+  if (part.size() <= kShort || from > text.size()) return text.find(part, from);
+  const char* begin = text.data() + from;
+  const char* end = text.data() + text.size();
+  const char* found = search(begin, end, part.data(), part.size());
+  return found == end ? std::string_view::npos : static_cast<std::size_t>(found - text.data());
+}
+
+std::size_t rfind_part(std::string_view text, std::string_view part) {
+  if (part.size() <= kShort) return text.rfind(part);
+  const auto found = search(text.rbegin(), text.rend(), part.rbegin(), part.size());
+  if (found == text.rend()) return std::string_view::npos;
+  return static_cast<std::size_t>(text.rend() - found) - part.size();
+}
+
+std::vector<std::string_view> split_space(Workspace& workspace, std::string_view text,
+                                          std::int64_t limit, bool from_right) {
   std::vector<std::string_view> parts;
   const Side near = from_right ? Side::right : Side::left;
   std::string_view rest = strip(text, std::nullopt, near);
   while (!rest.empty()) {
     if (limit >= 0 && static_cast<std::int64_t>(parts.size()) == limit) {
-      parts.push_back(rest);  // its far end keeps its white space
+      add_part(workspace, parts, rest);  // its far end keeps its white space
       break;
     }
     std::size_t at = from_right ? rest.size() : 0;
@@ -68,30 +111,32 @@ std::vector<std::string_view> split_space(std::string_view text, std::int64_t li
       if (is_space(from_right ? previous_character(rest, at) : next_character(rest, at))) break;
       word = at;
     }
-    parts.push_back(from_right ? rest.substr(word) : rest.substr(0, word));
+    add_part(workspace, parts, from_right ? rest.substr(word) : rest.substr(0, word));
     rest = strip(from_right ? rest.substr(0, word) : rest.substr(word), std::nullopt, near);
   }
   if (from_right) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       std::int64_t limit, bool from_right) {
+std::vector<std::string_view> split_at(Workspace& workspace, std::string_view text,
+                                       std::string_view separator, std::int64_t limit,
+                                       bool from_right) {
   std::vector<std::string_view> parts;
   std::string_view rest = text;
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
-    const std::size_t at = from_right ? rest.rfind(separator) : rest.find(separator);
+    const std::size_t at = from_right ? rfind_part(rest, separator) : find_part(rest, separator);
     if (at == std::string_view::npos) break;
     const std::size_t behind = at + separator.size();
-    parts.push_back(from_right ? rest.substr(behind) : rest.substr(0, at));
+    add_part(workspace, parts, from_right ? rest.substr(behind) : rest.substr(0, at));
     rest = from_right ? rest.substr(0, at) : rest.substr(behind);
   }
-  parts.push_back(rest);
+  add_part(workspace, parts, rest);
   if (from_right) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
+std::vector<std::string_view> split_lines(Workspace& workspace, std::string_view text,
+                                          bool keep_ends) {
   std::vector<std::string_view> lines;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -99,18 +144,18 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
     const char32_t c = next_character(text, at);
     if (!is_line_end(c)) continue;
     if (c == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(begin, (keep_ends ? at : here) - begin));
+    add_part(workspace, lines, text.substr(begin, (keep_ends ? at : here) - begin));
     begin = at;
   }
-  if (begin < text.size()) lines.push_back(text.substr(begin));
+  if (begin < text.size()) add_part(workspace, lines, text.substr(begin));
   return lines;
 }
 
 std::size_t count_parts(std::string_view text, std::string_view part) {
   if (part.empty()) return count_characters(text) + 1;
   std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size())) {
+  for (std::size_t at = find_part(text, part); at != std::string_view::npos;
+       at = find_part(text, part, at + part.size())) {
     ++count;
   }
   return count;
@@ -130,7 +175,7 @@ std::string replace(std::string_view text, std::string_view old, std::string_vie
       out += text.substr(begin, at - begin);
       continue;
     }
-    const std::size_t found = text.find(old, at);
+    const std::size_t found = find_part(text, old, at);
     if (found == std::string_view::npos) break;
     out += text.substr(at, found - at);
     out += with;

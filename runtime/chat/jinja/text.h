@@ -1,4 +1,5 @@
 // Python's str methods as functions of valid UTF-8. Where a method counts, it counts code points.
+// All take time in proportion to their texts, whatever those are.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace lockstep::jinja {
 
-inline constexpr std::size_t kNotFound = static_cast<std::size_t>(-1);
+class Workspace;
 
 enum class Side : std::uint8_t { left, right, both };
 
@@ -18,13 +19,20 @@ enum class Side : std::uint8_t { left, right, both };
 std::string_view strip(std::string_view text, std::optional<std::string_view> characters,
                        Side side);
 
-// At white space, in runs; `limit` < 0 is no limit. `from_right`: the last `limit` places.
-std::vector<std::string_view> split_space(std::string_view text, std::int64_t limit,
-                                          bool from_right);
+// Where `part` occurs first, from byte `from` on, or last; npos if it does not.
+std::size_t find_part(std::string_view text, std::string_view part, std::size_t from = 0);
+std::size_t rfind_part(std::string_view text, std::string_view part);
+
+// At white space, in runs; `limit` < 0 is no limit. `from_right`: the last `limit` places. The
+// parts are charged to the workspace, here and below.
+std::vector<std::string_view> split_space(Workspace& workspace, std::string_view text,
+                                          std::int64_t limit, bool from_right);
 // At a separator that is not empty.
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       std::int64_t limit, bool from_right);
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
+std::vector<std::string_view> split_at(Workspace& workspace, std::string_view text,
+                                       std::string_view separator, std::int64_t limit,
+                                       bool from_right);
+std::vector<std::string_view> split_lines(Workspace& workspace, std::string_view text,
+                                          bool keep_ends);
 
 // How often `part` occurs, without overlap; between all characters if it is empty.
 std::size_t count_parts(std::string_view text, std::string_view part);

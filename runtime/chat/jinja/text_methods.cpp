@@ -41,7 +41,6 @@ class TextMethod {
 
   Value made(std::string_view part) const { return workspace_.text(std::string(part)); }
   Value list_of(const std::vector<std::string_view>& parts) const {
-    workspace_.charge_bytes(parts.size() * sizeof(std::string_view));
     std::vector<Value> items;
     items.reserve(parts.size());
     for (const std::string_view part : parts) items.push_back(made(part));
@@ -83,15 +82,15 @@ Value TextMethod::split_method(bool from_right) const {
   const Bound bound = bind({"sep", "maxsplit"});
   const std::int64_t limit = bound.integer(1, -1);
   const auto separator = bound.optional_text(0);
-  if (!separator) return list_of(split_space(text(), limit, from_right));
+  if (!separator) return list_of(split_space(workspace_, text(), limit, from_right));
   if (separator->empty()) workspace_.fail(fmt::format("the method '{}' at nothing", name_));
-  return list_of(split_at(text(), *separator, limit, from_right));
+  return list_of(split_at(workspace_, text(), *separator, limit, from_right));
 }
 
 Value TextMethod::split_once(bool from_right) const {
   const std::string_view separator = bind_positions({"sep"}, 1).text(0, {});
   if (separator.empty()) workspace_.fail(fmt::format("the method '{}' at nothing", name_));
-  const std::size_t at = from_right ? text().rfind(separator) : text().find(separator);
+  const std::size_t at = from_right ? rfind_part(text(), separator) : find_part(text(), separator);
   if (at == std::string_view::npos) {
     const Value nothing = made({});
     return from_right ? workspace_.tuple({nothing, nothing, self_})
@@ -141,7 +140,7 @@ Value TextMethod::find_method(bool from_right, bool must_exist) const {
   const std::string_view wanted = bound.text(0, {});
   const auto part = window(bound, 1);
   std::size_t at = std::string_view::npos;
-  if (part) at = from_right ? part->text.rfind(wanted) : part->text.find(wanted);
+  if (part) at = from_right ? rfind_part(part->text, wanted) : find_part(part->text, wanted);
   if (at == std::string_view::npos) {
     if (must_exist) workspace_.fail(fmt::format("the method '{}' does not find the text", name_));
     return Value(std::int64_t{-1});
@@ -269,7 +268,7 @@ std::optional<Value> TextMethod::change() const {
   if (name_ == "partition") return split_once(false);
   if (name_ == "rpartition") return split_once(true);
   if (name_ == "splitlines") {
-    return list_of(split_lines(text(), bind({"keepends"}).truth(0, false)));
+    return list_of(split_lines(workspace_, text(), bind({"keepends"}).truth(0, false)));
   }
   if (name_ == "replace") return replace_method();
   if (name_ == "join") return join_method();
@@ -291,6 +290,9 @@ std::optional<Value> TextMethod::change() const {
 
 Value TextMethod::call() {
   workspace_.charge_reading(text().size());
+  for (const Value argument : arguments_.positional) {
+    if (argument.is(Kind::string)) workspace_.charge_reading(argument.text().size());
+  }
   if (self_.string().markup) refuse(" that is escaped");
   if (const auto value = look()) return *value;
   if (const auto value = change()) return *value;

@@ -159,6 +159,7 @@ void Workspace::set(Dict& dict, Value key, Value value) {
     unsupported(fmt::format("{} as a key of a dict", describe(key)));
   }
   charge_bytes(4 * sizeof(Value));
+  if (key.is(Kind::string)) charge_reading(key.text().size());
   dict.set(key, value);
   dict.depth = std::max(dict.depth, depth_of(value) + 1);
 }

@@ -36,8 +36,8 @@ class Workspace {
   void charge_bytes(std::uint64_t bytes);
   // Throws if a text of so many bytes would be too long.
   void check_text(std::uint64_t bytes) const;
-  // For reading through text: 64 bytes are one step.
-  void charge_reading(std::size_t bytes) { charge_steps(1 + bytes / 64); }
+  // For reading through text: 16 bytes are one step.
+  void charge_reading(std::size_t bytes) { charge_steps(1 + bytes / 16); }
 
   Value text(std::string text, bool markup = false);
   Value list(std::vector<Value> items) { return sequence(Kind::list, std::move(items)); }

@@ -2,6 +2,7 @@
 under test behind the same interface."""
 
 import datetime
+import functools
 import json
 import subprocess
 
@@ -43,14 +44,18 @@ def make_environment():
 ENVIRONMENT = make_environment()
 
 
-def expected(template, variables, date=None):
-    """What Jinja writes, or the exception that it raises."""
+@functools.lru_cache(maxsize=16)
+def compiled(template, date):
     extra = {}
     if date is not None:
-        day = datetime.datetime.strptime(date, "%Y-%m-%d")
-        extra["strftime_now"] = day.strftime
+        extra["strftime_now"] = datetime.datetime.strptime(date, "%Y-%m-%d").strftime
+    return ENVIRONMENT.from_string(template, globals=extra)
+
+
+def expected(template, variables, date=None):
+    """What Jinja writes, or the exception that it raises."""
     try:
-        return ENVIRONMENT.from_string(template, globals=extra).render(**variables)
+        return compiled(template, date).render(**variables)
     except Exception as error:
         return error
 
