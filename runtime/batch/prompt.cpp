@@ -12,13 +12,21 @@ std::vector<TokenId> text_tokens(const Tokenizer& tokenizer, std::string_view te
   return ids;
 }
 
-std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, std::string_view chat_template,
-                                 std::span<const ChatMessage> messages) {
-  if (chat_template.empty()) {
+ChatTemplate load_chat_template(const Tokenizer& tokenizer, std::string_view source,
+                                const std::string& date) {
+  if (source.empty()) {
     throw Error(ErrorCode::bad_model,
                 "the model file has no chat template: it can only continue prompts");
   }
-  std::vector<TokenId> ids = text_tokens(tokenizer, render_chat(chat_template, messages));
+  const auto text = [&](TokenId id) {
+    return id == kNoToken ? std::string() : tokenizer.piece(id, true);
+  };
+  return ChatTemplate(source, {text(tokenizer.bos()), text(tokenizer.eos()), date});
+}
+
+std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+                                 const ChatRequest& request) {
+  std::vector<TokenId> ids = text_tokens(tokenizer, chat_template.render(request));
   const bool doubled =
       tokenizer.adds_bos() && ids.size() > 1 && ids[0] == tokenizer.bos() && ids[1] == ids[0];
   if (doubled) ids.erase(ids.begin());

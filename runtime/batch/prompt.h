@@ -2,7 +2,7 @@
 // about BOS.
 #pragma once
 
-#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,9 +15,15 @@ namespace lockstep::batch {
 // text becomes BOS alone, or nothing if the model has no BOS.
 std::vector<TokenId> text_tokens(const Tokenizer& tokenizer, std::string_view text);
 
-// The messages in the model's chat template. A BOS that the template writes itself is not doubled.
-// Throws Error as render_chat does, and Error(bad_model) if there is no template.
-std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, std::string_view chat_template,
-                                 std::span<const ChatMessage> messages);
+// The chat template of a model, or the one that takes its place, with the model's BOS and EOS.
+// `date` as in ChatTemplateOptions. Throws Error as ChatTemplate's constructor, and
+// Error(bad_model) if there is no template.
+ChatTemplate load_chat_template(const Tokenizer& tokenizer, std::string_view source,
+                                const std::string& date);
+
+// The chat as its template writes it. A BOS that the template writes itself is not doubled. Throws
+// Error as ChatTemplate::render does.
+std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+                                 const ChatRequest& request);
 
 }  // namespace lockstep::batch

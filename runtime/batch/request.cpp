@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/batch/chat_request.h"
 #include "runtime/batch/json_fields.h"
 #include "runtime/batch/sampling_fields.h"
 
@@ -51,7 +52,6 @@ constexpr std::array kUnsupported{
     UnsupportedField{"xtc_probability", "0"},
     UnsupportedField{"dry_multiplier", "0"},
     UnsupportedField{"grammar", "\"\""},
-    UnsupportedField{"tools", "[]"},
     UnsupportedField{"functions", "[]"},
     UnsupportedField{"response_format", R"({"type":"text"})"},
     UnsupportedField{"modalities", R"(["text"])"},
@@ -73,51 +73,6 @@ std::optional<std::string> id_text(const json& object, const char* key) {
   if (it == object.end()) return std::nullopt;
   if (!it->is_string() && !it->is_number_integer()) return std::nullopt;
   return it->dump();
-}
-
-std::string content_of(const json& message, const std::string& name) {
-  const Fields fields(message, name + ".");
-  const json* content = fields.find("content");
-  if (!content) fields.refuse("content", "is missing");
-  if (content->is_string()) return content->get<std::string>();
-  if (!content->is_array()) {
-    fields.refuse("content",
-                  "must be a string or an array of text parts, not " + describe(*content));
-  }
-  std::string text;
-  for (std::size_t i = 0; i < content->size(); ++i) {
-    const json& part = (*content)[i];
-    const std::string key = fmt::format("content[{}]", i);
-    if (!part.is_object()) fields.refuse(key, "must be an object, not " + describe(part));
-    const Fields part_fields(part, fields.name(key) + ".");
-    if (part_fields.string("type") != "text")
-      part_fields.refuse("type", "only \"text\" is supported");
-    const auto part_text = part_fields.string("text");
-    if (!part_text) part_fields.refuse("text", "is missing");
-    text += *part_text;
-  }
-  return text;
-}
-
-std::vector<ChatMessage> parse_messages(const Fields& fields) {
-  const json* messages = fields.find("messages");
-  if (!messages) fields.refuse("messages", "is missing");
-  if (!messages->is_array()) {
-    fields.refuse("messages", "must be an array of messages, not " + describe(*messages));
-  }
-  if (messages->empty()) fields.refuse("messages", "must not be empty");
-  std::vector<ChatMessage> result;
-  for (std::size_t i = 0; i < messages->size(); ++i) {
-    const json& message = (*messages)[i];
-    const std::string key = fmt::format("messages[{}]", i);
-    if (!message.is_object()) fields.refuse(key, "must be an object, not " + describe(message));
-    const Fields message_fields(message, fields.name(key) + ".");
-    const auto role = message_fields.string("role");
-    if (!role) message_fields.refuse("role", "is missing");
-    if (has(message, "tool_calls")) message_fields.refuse("tool_calls", "is not supported");
-    result.push_back({*role, content_of(message, fields.name(key))});
-  }
-  return result;
 }
 
 // A text, or the exact token ids.
@@ -143,6 +98,7 @@ void parse_prompt(const Fields& fields, const RequestDefaults& defaults, Request
 }
 
 void parse_parameters(const Fields& fields, const RequestDefaults& defaults, Request& request) {
+  if (!request.is_chat) refuse_chat_fields(fields);
   for (const UnsupportedField& unsupported : kUnsupported) {
     const json* value = fields.find(unsupported.key);
     if (value && *value != json::parse(unsupported.neutral)) {
@@ -153,7 +109,8 @@ void parse_parameters(const Fields& fields, const RequestDefaults& defaults, Req
   parse_answer_rules(fields, defaults, request);
 }
 
-void parse_openai(const json& object, const RequestDefaults& defaults, Request& request) {
+void parse_openai(const json& object, std::string_view text, const RequestDefaults& defaults,
+                  Request& request) {
   const Fields line(object, "");
   if (!id_text(object, "custom_id") || !object["custom_id"].is_string()) {
     line.refuse("custom_id", has(object, "custom_id")
@@ -174,14 +131,15 @@ void parse_openai(const json& object, const RequestDefaults& defaults, Request& 
   const Fields fields(*body, "body.");
   request.is_chat = *url == kChatUrl;
   if (request.is_chat) {
-    request.messages = parse_messages(fields);
+    request.chat = parse_chat(fields, text, true);
   } else {
     parse_prompt(fields, defaults, request);
   }
   parse_parameters(fields, defaults, request);
 }
 
-void parse_plain(const json& object, const RequestDefaults& defaults, Request& request) {
+void parse_plain(const json& object, std::string_view text, const RequestDefaults& defaults,
+                 Request& request) {
   const Fields fields(object, "");
   if (has(object, "id") && !id_text(object, "id")) {
     fields.refuse("id", "must be a string or an integer, not " + describe(object["id"]));
@@ -192,7 +150,7 @@ void parse_plain(const json& object, const RequestDefaults& defaults, Request& r
     throw Refusal("invalid_request", "the line has neither prompt nor messages");
   }
   if (request.is_chat) {
-    request.messages = parse_messages(fields);
+    request.chat = parse_chat(fields, text, false);
   } else {
     parse_prompt(fields, defaults, request);
   }
@@ -219,11 +177,11 @@ ParsedLine parse_request(std::string_view text, std::size_t line, const RequestD
     if (is_openai_line(object)) {
       request.row.format = openai_format(object);
       request.row.id = id_text(object, "custom_id").value_or("null");
-      parse_openai(object, defaults, request);
+      parse_openai(object, text, defaults, request);
     } else {
       request.row.format = RowFormat::plain;
       request.row.id = id_text(object, "id").value_or("null");
-      parse_plain(object, defaults, request);
+      parse_plain(object, text, defaults, request);
     }
   } catch (const Refusal& refusal) {
     return RequestError{request.row, 400, refusal.code, refusal.what()};

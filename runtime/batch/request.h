@@ -52,8 +52,8 @@ struct Request : AnswerRules {  // max_tokens 0: as many as fit into the context
   RowIdentity row;
   bool is_chat = false;
   std::string prompt;                      // if neither a chat nor token ids
+  ChatRequest chat;                        // if a chat
   std::vector<TokenId> prompt_ids;         // the prompt as it is evaluated; empty: not given
-  std::vector<ChatMessage> messages;       // if a chat
   std::size_t truncate_prompt_tokens = 0;  // keep so many of the prompt; 0: all
 };
 

@@ -6,7 +6,8 @@
 
 namespace lockstep::batch {
 
-SessionModel::SessionModel(Session& session) : session_(session) {
+SessionModel::SessionModel(Session& session, const ChatTemplate* chat)
+    : session_(session), chat_(chat) {
   const ModelInfo& info = session.model().info();
   name_ = info.name.empty() ? info.architecture : info.name;
 }
@@ -14,7 +15,8 @@ SessionModel::SessionModel(Session& session) : session_(session) {
 std::vector<TokenId> SessionModel::encode(const Request& request) const {
   const Model& model = session_.model();
   if (request.is_chat) {
-    return chat_tokens(model.tokenizer(), model.info().chat_template, request.messages);
+    if (!chat_) throw Error(ErrorCode::bad_model, "the job has no chat template");
+    return chat_tokens(model.tokenizer(), *chat_, request.chat);
   }
   return text_tokens(model.tokenizer(), request.prompt);
 }

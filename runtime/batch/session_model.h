@@ -3,12 +3,14 @@
 
 #include "lockstep/lockstep.h"
 #include "runtime/batch/step_model.h"
+#include "runtime/chat/chat_template.h"
 
 namespace lockstep::batch {
 
 class SessionModel final : public StepModel {
  public:
-  explicit SessionModel(Session& session);
+  // `chat`: for chat requests, which are refused without one. Both must outlive the object.
+  SessionModel(Session& session, const ChatTemplate* chat);
 
   std::string_view name() const override { return name_; }
   std::size_t context() const override { return session_.options().context; }
@@ -37,6 +39,7 @@ class SessionModel final : public StepModel {
 
  private:
   Session& session_;
+  const ChatTemplate* chat_;
   std::string name_;
 };
 

@@ -26,6 +26,15 @@ batch::JobRecord known_record(const std::filesystem::path& model, batch::InputFo
   return record;
 }
 
+void set_chat(batch::JobRecord& record, const ChatArguments& chat) {
+  record.set("date", chat.date);
+  if (chat.template_file.empty()) return record.set("chat_template_file", "none");
+  Fingerprint text;
+  const std::string given = read_text_file(chat.template_file);
+  text.add(std::as_bytes(std::span(given)));
+  record.set("chat_template_file", batch::hash_text(text.value()));
+}
+
 void complete_record(batch::JobRecord& record, const Model& model, const Session& session) {
   Fingerprint chat_template;
   chat_template.add(std::as_bytes(std::span(model.info().chat_template)));

@@ -18,6 +18,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/batch_progress.h"
 #include "runtime/cli/batch_record.h"
+#include "runtime/cli/chat_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/failure.h"
@@ -48,8 +49,8 @@ constexpr const char* kFooter =
 A line (or its body) may set max_tokens (or max_completion_tokens), min_tokens, temperature, top_k,
 top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias, seed, stop,
 include_stop_str_in_output, ignore_eos, logprobs, top_logprobs, return_token_ids and
-truncate_prompt_tokens. A prompt may be an array of token ids. In a file that is named *.txt, or
-with --input-format text, each line is a prompt.
+truncate_prompt_tokens; a chat also tools and chat_template_kwargs. A prompt may be an array of
+token ids. In a file that is named *.txt, or with --input-format text, each line is a prompt.
 
 Output: one row per request in the order of completion, with the line number; a request that
 cannot be answered becomes an error row. Rows are the same bytes in every run.
@@ -73,6 +74,7 @@ struct Loaded {
   Engine engine;
   Model model;
   Session session;
+  std::optional<ChatTemplate> chat;  // if the job has chats
   double seconds = 0;
 };
 
@@ -90,6 +92,7 @@ struct Batch {
   SessionArguments session;
   JobSizeArguments size;
   SamplingArguments sampling;
+  ChatArguments chat;
   ProfileArguments profile;
   double interval = 10;
   double grace = 10;
@@ -113,11 +116,16 @@ struct Batch {
   void note_end(const batch::JobEnd& all, const Answered& answered) const;
 };
 
-// A model whose template is unknown would turn every chat line into an error row: refused before
-// any work.
-void require_chat_template(const Model& model) {
-  const ChatMessage probe{"user", "x"};
-  batch::chat_tokens(model.tokenizer(), model.info().chat_template, {&probe, 1});
+// The template for the job's chats. One that cannot be used at all would turn every chat line into
+// an error row: refused before any work. That it refuses one message alone is no proof of that.
+ChatTemplate usable_template(const ChatArguments& arguments, const Model& model) {
+  ChatTemplate chat = arguments.load(model.tokenizer(), model.info().chat_template);
+  try {
+    chat.render(simple_chat("x"));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_input) throw;
+  }
+  return chat;
 }
 
 std::string team_text(const Engine& engine) {
@@ -222,14 +230,16 @@ std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::JobFiles&
   arguments.sharers = team.sharers();
   const Engine workers = arguments.create();
   SessionOptions options;
+  std::optional<ChatTemplate> chat_template;
   const auto fit = [&](const Model& known) {
-    if (files.survey().has_chat) require_chat_template(known);
+    if (files.survey().has_chat) chat_template = usable_template(chat, known);
     const auto& sharers = team.sharers();
     options = size.fit(session, known, sharers ? sharers->ranks : 1);
   };
   const Model weights = load_model(workers, model_path(model), &signals.stop(), fit);
   profile.apply(options);
-  auto loaded = std::make_unique<Loaded>(Loaded{workers, weights, Session(weights, options)});
+  auto loaded = std::make_unique<Loaded>(
+      Loaded{workers, weights, Session(weights, options), std::move(chat_template)});
   loaded->seconds = watch.seconds();
   show_note(team.label() + model_text(weights));
   return loaded;
@@ -246,7 +256,7 @@ batch::JobStats Batch::compute(RankTeam& team, batch::JobFiles& files, batch::Jo
   defaults.token_ids = token_ids;
   defaults.truncate_prompt = truncate_prompt;
   defaults.vocabulary = loaded->model.info().vocabulary;
-  batch::SessionModel steps(state);
+  batch::SessionModel steps(state, loaded->chat ? &*loaded->chat : nullptr);
   complete_record(record, loaded->model, state);
   const CancelOnDrop guard(state.cancel_flag());
   batch::RowWriter* rows = nullptr;
@@ -301,6 +311,7 @@ Answered Batch::answer(RankTeam& team, const StopSignals& signals) const {
     record = known_record(model_path(model), format(), sampling, session);
     record.set("token_ids", token_ids);
     record.set("truncate_prompt", truncate_prompt);
+    set_chat(record, chat);
   });
   team.settle([&] { return identity(record); });
   std::optional<batch::JobFiles> job;
@@ -387,6 +398,7 @@ Command add_batch(CLI::App& root) {
                 "Cut the front of prompts that leave no room for max_tokens, and say\n"
                 "so in the row (default: such a prompt is an error row if it fills\n"
                 "the context, else its answer is shorter)");
+  self->chat.add_to(*app, nullptr);
   self->session.add_to(*app);
   self->size.add_to(*app);
   self->engine.add_to(*app);

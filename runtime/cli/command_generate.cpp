@@ -8,6 +8,7 @@
 
 #include "lockstep/lockstep.h"
 #include "runtime/batch/prompt.h"
+#include "runtime/cli/chat_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/options.h"
@@ -38,6 +39,7 @@ struct Generate {
   EngineArguments engine;
   SessionArguments session;
   SamplingArguments sampling;
+  ChatArguments chat_arguments;
   PlanArguments plan;
   ProfileArguments profile;
   bool chat = false, ids = false, logits_hash = false, ignore_end = false;
@@ -61,10 +63,11 @@ void prefill(Session& session, const std::vector<TokenId>& tokens) {
 std::vector<TokenId> Generate::prompt_tokens(const Model& loaded) const {
   const std::string text = text_argument(*prompt_option, prompt);
   if (!chat) return batch::text_tokens(loaded.tokenizer(), text);
-  std::vector<ChatMessage> messages;
-  if (system_option->count() > 0) messages.push_back({"system", system});
-  messages.push_back({"user", text});
-  return batch::chat_tokens(loaded.tokenizer(), loaded.info().chat_template, messages);
+  std::optional<std::string_view> first;
+  if (system_option->count() > 0) first = system;
+  return batch::chat_tokens(loaded.tokenizer(),
+                            chat_arguments.load(loaded.tokenizer(), loaded.info().chat_template),
+                            simple_chat(text, first));
 }
 
 int Generate::run() const {
@@ -134,6 +137,7 @@ Command add_generate(CLI::App& root) {
       app->add_option("--system", self->system, "System message to put in front (with --chat)")
           ->type_name("TEXT")
           ->needs(chat);
+  self->chat_arguments.add_to(*app, chat);
   self->sampling.add_to(*app);
   self->session.add_to(*app);
   self->engine.add_to(*app);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/batch/prompt.h"
+#include "runtime/cli/chat_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
 #include "runtime/cli/options.h"
@@ -30,6 +31,7 @@ Examples:
 struct Tokenize {
   std::string model, text;
   CLI::Option* text_option = nullptr;
+  ChatArguments chat_arguments;
   bool no_bos = false, no_special = false, chat = false, pieces = false, json = false;
 
   int run() const;
@@ -56,9 +58,9 @@ int Tokenize::run() const {
   const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(file);
   std::vector<TokenId> ids;
   if (chat) {
-    const ChatMessage message{"user", input};
-    ids = batch::chat_tokens(*tokenizer, file.string("tokenizer.chat_template").value_or(""),
-                             {&message, 1});
+    const std::string of_model = file.string("tokenizer.chat_template").value_or("");
+    ids = batch::chat_tokens(*tokenizer, chat_arguments.load(*tokenizer, of_model),
+                             simple_chat(input));
   } else {
     EncodeOptions options;
     options.add_bos = !no_bos;
@@ -86,9 +88,11 @@ Command add_tokenize(CLI::App& root) {
   auto* no_bos = app->add_flag("--no-bos", self->no_bos, "Do not put the BOS token in front");
   auto* no_special = app->add_flag("--no-special", self->no_special,
                                    "Treat \"<|user|>\" and the like as plain text");
-  app->add_flag("--chat", self->chat, "The text as a user's message in the model's chat template")
-      ->excludes(no_bos)
-      ->excludes(no_special);
+  auto* chat =
+      app->add_flag("--chat", self->chat, "The text as a user's message in the chat template")
+          ->excludes(no_bos)
+          ->excludes(no_special);
+  self->chat_arguments.add_to(*app, chat);
   app->add_flag("--pieces", self->pieces, "A table of ids and the bytes they stand for");
   app->add_flag("--json", self->json, "One JSON object: count, ids, pieces");
   app->footer(kFooter);

@@ -22,8 +22,7 @@ struct JobSizeArguments {
   // Fits a session into the memory there is, before the model is read (ModelOptions::before_load),
   // and shows the plan on stderr. `processes`: that share the memory. Throws Error(usage),
   // Error(no_resource).
-  SessionOptions fit(const SessionArguments& session, const Model& model,
-                     unsigned processes) const;
+  SessionOptions fit(const SessionArguments& session, const Model& model, unsigned processes) const;
 
  private:
   MemoryWish wish(const SessionArguments& session, const ModelInfo& model) const;

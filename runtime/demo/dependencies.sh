@@ -27,6 +27,7 @@ PAIRS
 have_package catch2|catch2
 have_command nm|binutils
 have_command python3|python3
+have_package python3-jinja2|python3-jinja2
 have_package python3-matplotlib|python3-matplotlib
 have_command lstopo-no-graphics|hwloc-nox
 have_command mpicxx|libopenmpi-dev

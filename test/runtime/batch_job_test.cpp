@@ -157,13 +157,13 @@ TEST_CASE("OpenAI rows have the shape of the batch format") {
 TEST_CASE("errors found after parsing are rows too, and harm no neighbour") {
   const Run job =
       run("{\"prompt\":\"\"}\n"
-          "{\"messages\":[{\"role\":\"alien\",\"content\":\"x\"}]}\n"
+          "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}\n"
           "{\"custom_id\":\"n\",\"url\":\"/v1/completions\",\"body\":{\"prompt\":\"NaN\"}}\n"
           "{\"prompt\":\"Eok|\"}\n");
   CHECK(job.stats.errors == 3);
   CHECK(job.stats.non_finite == 1);
   CHECK(job.rows.at(1).at("error").at("code") == "empty_prompt");
-  CHECK(job.rows.at(2).at("error").at("message") == "unknown role alien");
+  CHECK(job.rows.at(2).at("error").at("message") == "no tools here");
   CHECK(job.rows.at(3).at("response").at("status_code") == 500);
   CHECK(job.rows.at(3).at("error").at("code") == "non_finite_logits");
   CHECK(job.rows.at(4).at("text") == "ok");

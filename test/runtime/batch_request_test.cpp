@@ -93,9 +93,11 @@ TEST_CASE("OpenAI lines: chat and completion") {
   CHECK(talk.row.format == RowFormat::openai_chat);
   CHECK(talk.row.id == "\"c\"");
   CHECK(talk.is_chat);
-  REQUIRE(talk.messages.size() == 2);
-  CHECK(talk.messages[0].role == "system");
-  CHECK(talk.messages[1].content == "ab");
+  CHECK(talk.chat.messages ==
+        R"([{"role":"system","content":"S"},{"role":"user","content":"ab"}])");
+  CHECK(talk.chat.tools.empty());
+  CHECK(talk.chat.variables.empty());
+  CHECK(talk.chat.add_generation_prompt);
   CHECK(talk.max_tokens == 9);
 
   const Request text = accepted(
@@ -175,7 +177,6 @@ TEST_CASE("every field is checked for type and range") {
       {"n", "2"},
       {"stream", "true"},
       {"echo", "true"},
-      {"tools", "[{}]"},
       {"best_of", "3"},
       {"response_format", R"({"type":"json_object"})"},
       {"suffix", "\"x\""},
@@ -216,11 +217,94 @@ TEST_CASE("OpenAI lines name what is wrong with them") {
        "body.messages[0].content[0].type: only"},
       {chat(R"({"messages":[{"role":"user","content":["x"]}]})"),
        "body.messages[0].content[0]: must be"},
+      {chat(R"({"messages":[{"role":"alien","content":"x"}]})"),
+       "body.messages[0].role: must be one of system, developer, user, assistant, tool"},
+      {chat(R"({"messages":[{"role":"user","content":"x","name":1}]})"),
+       "body.messages[0].name: must be a string"},
       {chat(R"({"messages":[{"role":"assistant","content":"x","tool_calls":[1]}]})"),
-       "body.messages[0].tool_calls: is not supported"},
+       "body.messages[0].tool_calls[0]: must be an object"},
+      {chat(R"({"messages":[{"role":"assistant","content":"x","tool_calls":{}}]})"),
+       "body.messages[0].tool_calls: must be an array"},
+      {chat(R"({"messages":[{"role":"assistant","tool_calls":[{"function":{}}]}]})"),
+       "body.messages[0].tool_calls[0].function.name: is missing"},
+      {chat(R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f",
+          "arguments":3}}]}]})"),
+       "body.messages[0].tool_calls[0].function.arguments: must be JSON text or an object"},
+      {chat(R"({"messages":[{"role":"assistant","content":null,"tool_calls":[]}]})"),
+       "body.messages[0].content: is missing"},
+      {chat(R"({"messages":[{"role":"assistant","content":"","function_call":{}}]})"),
+       "body.messages[0].function_call: is not supported"},
   }));
   CAPTURE(line);
   CHECK(refused(line).message.rfind(expected, 0) == 0);
+}
+
+TEST_CASE("a chat keeps its messages, tools and variables in order") {
+  const Request request = accepted(
+      R"({"zzz":{"b":1},"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+          {"type":"text","text":"b"}],"z":1,"a":{"y":2,"b":3}},
+          {"role":"assistant","tool_calls":[{"id":"1","type":"function",
+           "function":{"name":"f","arguments":"{}"}}]},
+          {"content":"r","role":"tool","tool_call_id":"1"}],
+          "tools":[{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}],
+          "tool_choice":"auto","chat_template_kwargs":{"z":true,"a":[]},
+          "add_generation_prompt":false})");
+  CHECK(request.chat.messages == R"([{"role":"user","content":"ab","z":1,"a":{"y":2,"b":3}},)"
+                                 R"({"role":"assistant","tool_calls":[{"id":"1","type":"function",)"
+                                 R"("function":{"name":"f","arguments":"{}"}}],"content":null},)"
+                                 R"({"content":"r","role":"tool","tool_call_id":"1"}])");
+  CHECK(request.chat.tools ==
+        R"([{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}])");
+  CHECK(request.chat.variables == R"({"z":true,"a":[]})");
+  CHECK_FALSE(request.chat.add_generation_prompt);
+}
+
+TEST_CASE("no tools are an empty list, or a wish that none be called") {
+  const std::string tool = R"({"type":"function","function":{"name":"f"}})";
+  const std::string begin = R"({"messages":[{"role":"user","content":"x"}],"tools":[)";
+  CHECK_FALSE(accepted(begin + tool + "]}").chat.tools.empty());
+  CHECK(accepted(begin + "]}").chat.tools.empty());
+  CHECK(accepted(begin + tool + R"(],"tool_choice":"none"})").chat.tools.empty());
+}
+
+TEST_CASE("fields of a chat that cannot be used are named") {
+  const auto [field, value, expected] = GENERATE(table<std::string, std::string, std::string>({
+      {"tools", "{}", "tools: must be an array"},
+      {"tools", "[1]", "tools[0]: must be an object"},
+      {"tools", "[{}]", "tools[0].type: only"},
+      {"tools", R"([{"type":"web_search"}])", "tools[0].type: only"},
+      {"tools", R"([{"type":"function"}])", "tools[0].function: must be an object"},
+      {"tools", R"([{"type":"function","function":{}}])", "tools[0].function.name: is missing"},
+      {"tool_choice", "\"required\"", "tool_choice: must be"},
+      {"tool_choice", R"({"type":"function"})", "tool_choice: must be"},
+      {"chat_template_kwargs", "[]", "chat_template_kwargs: must be an object"},
+      {"add_generation_prompt", "1", "add_generation_prompt: must be true or false"},
+      {"continue_final_message", "true", "continue_final_message: is not supported"},
+      {"chat_template", "\"x\"", "chat_template: is not supported"},
+      {"documents", "[]", "documents: is not supported"},
+  }));
+  CAPTURE(field, value);
+  const std::string text =
+      R"({"messages":[{"role":"user","content":"x"}],")" + field + "\":" + value + "}";
+  CHECK(refused(text).message.rfind(expected, 0) == 0);
+  CHECK(refused(chat(text)).message.rfind("body." + expected, 0) == 0);
+}
+
+TEST_CASE("a prompt has no fields of a chat") {
+  CHECK(refused(R"({"prompt":"p","tools":[{}]})").message.rfind("tools: ", 0) == 0);
+  CHECK(refused(R"({"prompt":"p","chat_template_kwargs":{"a":1}})")
+            .message.rfind("chat_template_kwargs: ", 0) == 0);
+  accepted(R"({"prompt":"p","tools":[],"chat_template_kwargs":{}})");
+}
+
+TEST_CASE("an object of a chat with very many members is refused") {
+  std::string members;
+  for (int i = 0; i < 5000; ++i) members += ",\"" + std::to_string(i) + "\":0";
+  const RequestError error =
+      refused(R"({"messages":[{"role":"user","content":"x")" + members + "}]}");
+  CHECK(error.message == "an object of a chat has more than 4096 members");
+  // Elsewhere it does not matter.
+  accepted(R"({"messages":[{"role":"user","content":"x"}],"metadata":{"x":0)" + members + "}}");
 }
 
 TEST_CASE("plain lines name what is wrong with them") {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -39,9 +40,11 @@ class FakeStepModel final : public batch::StepModel {
 
   std::vector<TokenId> encode(const batch::Request& request) const override {
     std::string text = request.prompt;
-    for (const ChatMessage& message : request.messages) {
-      if (message.role == "alien") throw Error(ErrorCode::bad_input, "unknown role alien");
-      text += message.content;
+    if (request.is_chat) {
+      for (const auto& message : nlohmann::json::parse(request.chat.messages)) {
+        if (message.at("role") == "tool") throw Error(ErrorCode::bad_input, "no tools here");
+        text += message.at("content").get<std::string>();
+      }
     }
     std::vector<TokenId> ids;
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));

@@ -140,26 +140,32 @@ TEST_CASE("the demo model's prompts have the public tools' ids") {
   CHECK(tokenizer->encode("") == Ids{1});
   CHECK(tokenizer->encode("", {.add_bos = false}).empty());
 
-  const std::vector<ChatMessage> chat{{"user", "Tell me a story about a pony and the sun."}};
-  const std::string prompt = render_chat(file.require_string("tokenizer.chat_template"), chat);
+  const ChatTemplate chat(file.require_string("tokenizer.chat_template"), {"<s>", "</s>", ""});
+  const std::string prompt = chat.render(simple_chat("Tell me a story about a pony and the sun."));
   CHECK(prompt == "<|user|>\nTell me a story about a pony and the sun.<|end|>\n<|assistant|>\n");
   CHECK(tokenizer->encode(prompt) ==
         Ids{1, 3, 16, 397, 346, 262, 326, 325, 262, 754, 278, 265, 614, 980, 5, 16, 4, 16});
 }
 
-TEST_CASE(
-    "the chat template of the phi-3 vocabulary has the demo's form, that of qwen2 is ChatML") {
+TEST_CASE("the chat templates of public vocabularies write their own form") {
   LOCKSTEP_SHARED_OR_SKIP(phi, "tokenizers/ggml-vocab-phi-3.gguf");
   LOCKSTEP_SHARED_OR_SKIP(qwen, "tokenizers/ggml-vocab-qwen2.gguf");
   LOCKSTEP_SHARED_OR_SKIP(llama, "tokenizers/ggml-vocab-llama-bpe.gguf");
-  const std::vector<ChatMessage> chat{{"user", "Hi"}, {"assistant", "Yes?"}, {"user", "Go"}};
+  ChatRequest request;
+  request.messages = R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"},)"
+                     R"({"role":"user","content":"Go"}])";
   const auto render = [&](const std::filesystem::path& path) {
-    return render_chat(GgufFile::open(path).require_string("tokenizer.chat_template"), chat);
+    const std::string text = GgufFile::open(path).require_string("tokenizer.chat_template");
+    return ChatTemplate(text, {"<s>", "</s>", ""}).render(request);
   };
   CHECK(render(phi) ==
-        "<|user|>\nHi<|end|>\n<|assistant|>\nYes?<|end|>\n<|user|>\nGo<|end|>\n<|assistant|>\n");
+        "<s><|user|>\nHi<|end|>\n<|assistant|>\nYes?<|end|>\n<|user|>\nGo<|end|>\n<|assistant|>\n");
   CHECK(render(qwen) ==
         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nYes?<|im_end|>\n"
         "<|im_start|>user\nGo<|im_end|>\n<|im_start|>assistant\n");
-  CHECK_THROWS_AS(render(llama), Error);
+  const std::string header = "<|start_header_id|>";
+  CHECK(render(llama) == "<s>" + header + "user<|end_header_id|>\n\nHi<|eot_id|>" + header +
+                             "assistant<|end_header_id|>\n\nYes?<|eot_id|>" + header +
+                             "user<|end_header_id|>\n\nGo<|eot_id|>" + header +
+                             "assistant<|end_header_id|>\n\n");
 }
