@@ -123,7 +123,9 @@ struct Session::Impl {
   topology::NodeBuffer arena;
   std::uint64_t uses = 0;
   std::vector<std::size_t> next_position;  // scratch of check(): where each slot will stand
-  std::span<const float> logits;           // [logit_count, vocabulary] of the last step
+  std::vector<std::pair<std::size_t, std::size_t>>
+      booked;                     // scratch of book(): slot, length before
+  std::span<const float> logits;  // [logit_count, vocabulary] of the last step
   std::size_t logit_count = 0;
   StepStats stats;
   std::vector<ActivationSquares> squares;
@@ -191,7 +193,8 @@ void Session::Impl::check_positions(std::span<const BatchEntry> batch) {
 // Makes room for the entries that were not booked.
 void Session::Impl::book(std::span<const BatchEntry> batch) {
   KvBlocks& blocks = cache.blocks();
-  std::vector<std::pair<std::size_t, std::size_t>> before;  // slot, length
+  std::vector<std::pair<std::size_t, std::size_t>>& before = booked;
+  before.clear();
   for (const BatchEntry& entry : batch) {
     const auto slot = static_cast<std::size_t>(entry.slot);
     if (static_cast<std::size_t>(entry.position) < blocks.length(slot)) continue;

@@ -147,7 +147,9 @@ TEST_CASE("a resumed job that is complete loads no model, and keeps its exit cod
   CHECK(std::filesystem::exists(empty.output));
 }
 
-TEST_CASE("--sorted gives the order of the input, also after a kill and on a finished output") {
+TEST_CASE(
+    "the option --sorted gives the order of the input, also after a kill and on a finished "
+    "output") {
   const BatchFolder job(requests(60, 30));
   const std::vector<std::string> expected = job.undisturbed();
   REQUIRE(job.run({"--slots", "8"}).code == 0);

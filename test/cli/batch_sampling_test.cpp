@@ -149,7 +149,7 @@ TEST_CASE("log-probabilities are the same bytes for any threads, slots and instr
   CHECK(joined == first.text(3));
 }
 
-TEST_CASE("--logprobs and --token-ids are for every row that does not say otherwise") {
+TEST_CASE("the option --logprobs and --token-ids are for every row that does not say otherwise") {
   const std::string lines =
       plain_line("Once", R"(,"max_tokens":4)") +
       plain_line("Once", R"(,"max_tokens":4,"logprobs":false,"return_token_ids":false)") +

@@ -181,7 +181,7 @@ TEST_CASE("wrong use and missing files: the documented exit code and one line") 
       {{"batch", "-i", lines, "-o", out, "--top-k", "-1"}, 64},
       {{"batch", "-i", lines, "-o", out, "--top-k", "x"}, 64},
       {{"batch", "-i", lines, "-o", out, "--slots", "0"}, 64},
-      {{"batch", "-i", lines, "-o", out, "--slots", "513"}, 64},
+      {{"batch", "-i", lines, "-o", out, "--slots", "4097"}, 64},
       {{"batch", "-i", lines, "-o", out, "--threads", "-2"}, 64},
       {{"batch", "-i", lines, "-o", out, "--threads", "99999999"}, 64},
       {{"batch", "-i", lines, "-o", out, "--max-tokens", "-2"}, 64},

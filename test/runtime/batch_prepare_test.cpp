@@ -117,7 +117,7 @@ TEST_CASE("a BOS in front stays and counts") {
   CHECK(accepted(given).prompt == Tokens{9});
 }
 
-TEST_CASE("--truncate-prompt leaves room for max_tokens") {
+TEST_CASE("the option --truncate-prompt leaves room for max_tokens") {
   Sequence sequence = accepted(request(counted(40), 6), true);
   CHECK(sequence.prompt == Tokens{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   CHECK(sequence.truncated == 30);

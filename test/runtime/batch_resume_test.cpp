@@ -337,7 +337,9 @@ TEST_CASE("a changed input is refused, one that has grown by lines is not") {
   CHECK(run(place).code == ErrorCode::bad_input);
 }
 
-TEST_CASE("--sorted puts the rows in the order of the input, also when all were there already") {
+TEST_CASE(
+    "the option --sorted puts the rows in the order of the input, also when all were there "
+    "already") {
   std::string lines = "\n";
   for (int i = 0; i < 40; ++i) {
     lines += R"({"id":)" + std::to_string(i) + R"(,"prompt":"E)" +
