@@ -31,27 +31,13 @@ topology::Machine detect_machine() {
   }
 }
 
-// Only what a launcher does without being asked: mpirun binds each of two ranks to one core.
-std::string single_core_warning(const topology::Machine& machine, const topology::Rank& local) {
-  const bool most_is_idle = machine.allowed_processors / machine.mask_processors >= 2 * local.ranks;
-  if (local.launcher != topology::Launcher::mpi || !machine.is_bound() ||
-      machine.cores.size() != 1 || !most_is_idle) {
-    return "";
-  }
-  return fmt::format(
-      "mpirun bound this rank to 1 core of {}, and {} ranks run on this machine; --map-by numa "
-      "gives each a node, --bind-to none lets them divide the machine",
-      machine.total_cores, local.ranks);
-}
-
 void apply_quota(EngineOptions& options, const topology::Machine& machine, unsigned ranks) {
-  const std::optional<double> quota = topology::cgroup_cpu_limit();
-  if (!quota || options.threads != 0) return;
+  if (options.threads != 0) return;
   try {
-    const topology::Machine part = topology::select(
-        machine, {.nodes = options.nodes, .processors = options.processors, .smt = options.smt});
-    const topology::ThreadBudget budget = topology::thread_budget(part, *quota / ranks);
-    if (budget.threads < part.cores.size()) options.threads = budget.threads;
+    options.threads = threads_of_quota(topology::select(machine, {.nodes = options.nodes,
+                                                                  .processors = options.processors,
+                                                                  .smt = options.smt}),
+                                       topology::cgroup_cpu_limit(), ranks);
   } catch (const std::invalid_argument&) {
     // Processors that are not there: making the engine tells of them.
   }
@@ -72,6 +58,25 @@ Sharers find_sharers(const std::vector<std::string>& told, unsigned rank) {
     return static_cast<unsigned>(std::count(begin, end, told[rank]));
   };
   return {here(told.begin(), told.begin() + rank), here(told.begin(), told.end())};
+}
+
+std::string single_core_warning(const topology::Machine& machine, const topology::Rank& local) {
+  const bool most_is_idle = machine.allowed_processors / machine.mask_processors >= 2 * local.ranks;
+  if (local.launcher != topology::Launcher::mpi || local.ranks < 2 || !machine.is_bound() ||
+      machine.cores.size() != 1 || !most_is_idle) {
+    return "";
+  }
+  return fmt::format(
+      "mpirun bound this rank to 1 core of {}, and {} ranks run on this machine; --map-by numa "
+      "gives each a node, --bind-to none lets them divide the machine",
+      machine.total_cores, local.ranks);
+}
+
+unsigned threads_of_quota(const topology::Machine& machine, std::optional<double> quota,
+                          unsigned ranks) {
+  if (!quota) return 0;
+  const topology::ThreadBudget budget = topology::thread_budget(machine, *quota / ranks);
+  return budget.threads < machine.cores.size() ? budget.threads : 0;
 }
 
 RankPlacement place_rank(EngineOptions& options, const std::optional<Sharers>& sharers) {

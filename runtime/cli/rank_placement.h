@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "lockstep/lockstep.h"
+#include "topology/launcher.h"
+#include "topology/machine.h"
 
 namespace lockstep::cli {
 
@@ -27,6 +29,15 @@ struct RankPlacement {
   std::string note;     // "local rank 1 of 2: node 1, processors 48-95"
   std::string warning;  // the launcher bound the rank to less than it meant to
 };
+
+// The warning that a launcher bound each of several ranks to one core and left most of the machine
+// idle, or "". Open MPI does so without being asked where there are two.
+std::string single_core_warning(const topology::Machine& machine, const topology::Rank& local);
+
+// The threads that a rank's part of a cgroup's CPU quota allows, where that is fewer than `machine`
+// has cores; else 0.
+unsigned threads_of_quota(const topology::Machine& machine, std::optional<double> quota,
+                          unsigned ranks);
 
 // Gives this rank a slice of the processors that it shares with others, unless the options name
 // processors or nodes, the user bound OpenMP, or the launcher bound the ranks. `sharers`: as the

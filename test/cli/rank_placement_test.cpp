@@ -83,3 +83,30 @@ TEST_CASE("a rank that is alone takes everything") {
   EngineOptions options;
   CHECK(place_rank(options, std::nullopt).note.empty());
 }
+
+TEST_CASE("a rank that mpirun bound to one core of many is warned") {
+  topology::Machine machine;
+  machine.cores.resize(1);
+  machine.total_cores = 96;
+  machine.mask_processors = 2;
+  machine.allowed_processors = 192;
+  const std::string warning = single_core_warning(machine, {1, 2, topology::Launcher::mpi});
+  CHECK(warning.find("1 core of 96, and 2 ranks") != std::string::npos);
+  CHECK(warning.find("--map-by numa") != std::string::npos);
+  // As many ranks as that are meant to have little.
+  CHECK(single_core_warning(machine, {1, 64, topology::Launcher::mpi}).empty());
+  CHECK(single_core_warning(machine, {0, 1, topology::Launcher::mpi}).empty());
+  CHECK(single_core_warning(machine, {1, 2, topology::Launcher::slurm}).empty());
+  machine.cores.resize(48);
+  CHECK(single_core_warning(machine, {1, 2, topology::Launcher::mpi}).empty());
+}
+
+TEST_CASE("ranks of a container share its CPU quota") {
+  const Machine described(nullptr, nullptr);
+  const topology::Machine machine = topology::Machine::detect();  // of 8 cores
+  CHECK(threads_of_quota(machine, std::nullopt, 2) == 0);
+  CHECK(threads_of_quota(machine, 8.0, 2) == 4);
+  CHECK(threads_of_quota(machine, 5.0, 2) == 2);
+  CHECK(threads_of_quota(machine, 1.0, 4) == 1);
+  CHECK(threads_of_quota(machine, 16.0, 2) == 0);
+}
