@@ -22,13 +22,15 @@ std::string mebibytes(std::uint64_t bytes) {
 
 [[noreturn]] void refuse(const MemoryDemand& demand, std::size_t context, std::uint64_t least,
                          const topology::MemoryBudget& budget) {
-  throw Error(ErrorCode::no_resource,
-              fmt::format("not enough memory: weights {}, activations {} and a cache for one "
-                          "sequence of {} positions {} come to {}, but {} leaves {}; use a smaller "
-                          "--ctx, --kv-type q8_0, fewer --batch-tokens or a smaller model",
-                          mebibytes(demand.weights), mebibytes(demand.activations), context,
-                          mebibytes(least), mebibytes(demand.weights + demand.activations + least),
-                          budget.reason, mebibytes(budget.bytes)));
+  throw Error(
+      ErrorCode::no_resource,
+      fmt::format("not enough memory: weights {}, activations {}, a cache for one sequence of {} "
+                  "positions {}, and {} for stacks and buffers come to {}, but {} leaves {}; use a "
+                  "smaller --ctx, --kv-type q8_0, fewer --batch-tokens or a smaller model",
+                  mebibytes(demand.weights), mebibytes(demand.activations), context,
+                  mebibytes(least), mebibytes(kMargin),
+                  mebibytes(demand.weights + demand.activations + least + kMargin), budget.reason,
+                  mebibytes(budget.bytes)));
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ class Job {
   void start(Request request) {
     auto prepared = prepare(model_, request, defaults_.truncate_prompt);
     if (auto* error = std::get_if<RequestError>(&prepared)) return write_error(std::move(*error));
-    rows_.emplace(scheduler_.add(std::get<Sequence>(std::move(prepared))), std::move(request.row));
+    auto& sequence = std::get<Sequence>(prepared);
+    if (begins_with_two(sequence.prompt, model_.bos())) ++stats_.doubled_bos;
+    rows_.emplace(scheduler_.add(std::move(sequence)), std::move(request.row));
   }
 
   bool step() {
@@ -73,7 +75,7 @@ class Job {
     const auto start = std::chrono::steady_clock::now();
     if (!scheduler_.step(finished_, counts)) return false;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    stats_.step_seconds += seconds.count();
+    step_time(counts) += seconds.count();
     ++stats_.steps;
     stats_.prompt_tokens += counts.prompt_tokens;
     stats_.cached_tokens += counts.cached_tokens;
@@ -85,6 +87,12 @@ class Job {
     lines_.progress();
     observer_.on_step(stats_);
     return true;
+  }
+
+  double& step_time(const StepCounts& counts) {
+    if (counts.answering == 0) return stats_.prompt_seconds;
+    const bool alone = counts.prompt_tokens + counts.recomputed_tokens == 0;
+    return alone ? stats_.answer_seconds : stats_.mixed_seconds;
   }
 
   void write_answer(Finished answer) {

@@ -25,6 +25,7 @@ struct JobStats {
   std::size_t resumed = 0;              // of these, rows that were there when the job began
   std::size_t errors = 0;               // error rows, those that were there included
   std::size_t non_finite = 0;           // of this run's, because of NaN or infinite logits
+  std::size_t doubled_bos = 0;          // prompts of this run that begin with two BOS tokens
   std::size_t active = 0;               // sequences that run or wait
   std::uint64_t prompt_tokens = 0;      // evaluated
   std::uint64_t cached_tokens = 0;      // of prompts, that were in the cache
@@ -33,8 +34,12 @@ struct JobStats {
   std::uint64_t preemptions = 0;  // sequences that had to wait again for room in the cache
   std::uint64_t steps = 0;
   std::uint64_t weight_bytes = 0;
-  double step_seconds = 0;   // spent in steps: evaluating and sampling
+  // Spent in steps, evaluating and sampling: those with tokens of prompts alone, those in which all
+  // sequences answered, and those with both.
+  double prompt_seconds = 0, answer_seconds = 0, mixed_seconds = 0;
   bool interrupted = false;  // stopped before all rows were written
+
+  double step_seconds() const noexcept { return prompt_seconds + answer_seconds + mixed_seconds; }
 };
 
 // Told about every row after it was written, and about every step.

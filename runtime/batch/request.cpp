@@ -79,9 +79,12 @@ std::optional<std::string> id_text(const json& object, const char* key) {
 void parse_prompt(const Fields& fields, const RequestDefaults& defaults, Request& request) {
   const json* prompt = fields.find("prompt");
   if (!prompt) fields.refuse("prompt", "is missing");
-  if (!prompt->is_array()) {
-    request.prompt = *fields.string("prompt");
+  if (prompt->is_string()) {
+    request.prompt = prompt->get<std::string>();
     return;
+  }
+  if (!prompt->is_array()) {
+    fields.refuse("prompt", "must be a string or an array of token ids, not " + describe(*prompt));
   }
   if (prompt->empty()) fields.refuse("prompt", "must not be an empty array");
   const std::uint64_t end = defaults.vocabulary == 0 ? kMaxInt : defaults.vocabulary;

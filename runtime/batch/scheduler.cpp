@@ -65,6 +65,7 @@ void Scheduler::add_generating(StepCounts& counts) {
       if (itself) return;
     }
     add_tokens(row, 1, counts);
+    ++counts.answering;
   }
 }
 

@@ -35,6 +35,7 @@ struct StepCounts {
   std::size_t prompt_tokens = 0;      // evaluated
   std::size_t cached_tokens = 0;      // of prompts, taken from the cache
   std::size_t recomputed_tokens = 0;  // evaluated again after an interruption
+  std::size_t answering = 0;          // sequences that had tokens of their answer before
   std::size_t output_tokens = 0;
   std::size_t preemptions = 0;
 };

@@ -42,6 +42,7 @@ class BatchProgress final : public batch::JobObserver {
   Stopwatch watch_;
   double last_ = 0;
   std::size_t shown_rows_ = 0;
+  bool told_of_bos_ = false;
   SharedLines shared_;
   std::optional<std::size_t> taken_before_;  // by all ranks, at the first step
 };

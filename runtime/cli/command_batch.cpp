@@ -9,18 +9,21 @@
 #include <system_error>
 
 #include "lockstep/lockstep.h"
+#include "runtime/batch/dry_run.h"
 #include "runtime/batch/job.h"
 #include "runtime/batch/job_files.h"
 #include "runtime/batch/prompt.h"
 #include "runtime/batch/rank_files.h"
 #include "runtime/batch/replacement.h"
 #include "runtime/batch/session_model.h"
+#include "runtime/bench/step_rates.h"
 #include "runtime/chat/chat_template.h"
 #include "runtime/cli/batch_progress.h"
 #include "runtime/cli/batch_record.h"
 #include "runtime/cli/chat_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/console.h"
+#include "runtime/cli/dry_run_report.h"
 #include "runtime/cli/failure.h"
 #include "runtime/cli/memory_options.h"
 #include "runtime/cli/memory_report.h"
@@ -98,6 +101,7 @@ struct Batch {
   double grace = 10;
   bool show = false, resume = false, sorted = false;
   bool token_ids = false, truncate_prompt = false;
+  bool dry_run = false, json = false;
 
   int run() const;
   void check_options() const;
@@ -107,8 +111,12 @@ struct Batch {
   batch::JobFilesOptions files(const RankTeam& team, const StopSignals& signals) const;
   batch::JobIdentity identity(const batch::JobRecord& record) const;
   Answered answer(RankTeam& team, const StopSignals& signals) const;
-  std::unique_ptr<Loaded> load(const RankTeam& team, const batch::JobFiles& files,
+  std::unique_ptr<Loaded> load(const RankTeam& team, const batch::InputSurvey& survey,
                                const StopSignals& signals) const;
+  batch::JobRecord record() const;
+  batch::RequestDefaults defaults(const Model& loaded) const;
+  int forecast(const StopSignals& signals) const;
+  DryRun rehearse(RankTeam& team, batch::JobFiles& files, const StopSignals& signals) const;
   batch::JobStats compute(RankTeam& team, batch::JobFiles& files, batch::JobRecord record,
                           const StopSignals& signals, JobContext& context) const;
   batch::JobEnd finish(const RankTeam& team, batch::JobFiles& files, const batch::JobStats& stats,
@@ -170,6 +178,10 @@ JobContext job_context(const Model& model, const Session& session) {
 
 void Batch::check_options() const {
   sampling.check();
+  if (output.empty() && !dry_run) {
+    throw Error(ErrorCode::usage, "--output is required, unless with --dry-run");
+  }
+  if (json && !dry_run) throw Error(ErrorCode::usage, "--json is for --dry-run; see --summary");
   if (output == "-" && (resume || sorted)) {
     throw Error(ErrorCode::usage, "--resume and --sorted need an --output that is a file");
   }
@@ -199,8 +211,8 @@ batch::InputFormat Batch::format() const { return batch::format_named(input_form
 batch::JobFilesOptions Batch::files(const RankTeam& team, const StopSignals& signals) const {
   batch::JobFilesOptions options;
   options.input = input;
-  options.output = team.own_file(output);
-  if (output != "-") options.others = team.other_files(output, resume);
+  options.output = output.empty() ? "-" : team.own_file(output);
+  if (options.output != "-") options.others = team.other_files(output, resume);
   options.format = format();
   options.resume = resume;
   options.sorted = sorted;
@@ -223,7 +235,7 @@ batch::JobIdentity Batch::identity(const batch::JobRecord& record) const {
   return job;
 }
 
-std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::JobFiles& files,
+std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::InputSurvey& survey,
                                     const StopSignals& signals) const {
   const Stopwatch watch;
   EngineArguments arguments = engine;
@@ -232,9 +244,10 @@ std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::JobFiles&
   SessionOptions options;
   std::optional<ChatTemplate> chat_template;
   const auto fit = [&](const Model& known) {
-    if (files.survey().has_chat) chat_template = usable_template(chat, known);
+    if (survey.has_chat) chat_template = usable_template(chat, known);
     const auto& sharers = team.sharers();
     options = size.fit(session, known, sharers ? sharers->ranks : 1);
+    if (dry_run) options.share_prefixes = true;  // what is measured is quicker to prepare
   };
   const Model weights = load_model(workers, model_path(model), &signals.stop(), fit);
   profile.apply(options);
@@ -245,17 +258,30 @@ std::unique_ptr<Loaded> Batch::load(const RankTeam& team, const batch::JobFiles&
   return loaded;
 }
 
-batch::JobStats Batch::compute(RankTeam& team, batch::JobFiles& files, batch::JobRecord record,
-                               const StopSignals& signals, JobContext& context) const {
-  std::unique_ptr<Loaded> loaded;
-  team.together([&] { loaded = load(team, files, signals); });
-  Session& state = loaded->session;
+batch::RequestDefaults Batch::defaults(const Model& loaded) const {
   batch::RequestDefaults defaults;
   defaults.max_tokens = sampling.max_tokens;
   defaults.sampling = sampling.params;
   defaults.token_ids = token_ids;
   defaults.truncate_prompt = truncate_prompt;
-  defaults.vocabulary = loaded->model.info().vocabulary;
+  defaults.vocabulary = loaded.info().vocabulary;
+  return defaults;
+}
+
+// What is known before the model is loaded.
+batch::JobRecord Batch::record() const {
+  batch::JobRecord record = known_record(model_path(model), format(), sampling, session);
+  record.set("token_ids", token_ids);
+  record.set("truncate_prompt", truncate_prompt);
+  set_chat(record, chat);
+  return record;
+}
+
+batch::JobStats Batch::compute(RankTeam& team, batch::JobFiles& files, batch::JobRecord record,
+                               const StopSignals& signals, JobContext& context) const {
+  std::unique_ptr<Loaded> loaded;
+  team.together([&] { loaded = load(team, files.survey(), signals); });
+  Session& state = loaded->session;
   batch::SessionModel steps(state, loaded->chat ? &*loaded->chat : nullptr);
   complete_record(record, loaded->model, state);
   const CancelOnDrop guard(state.cancel_flag());
@@ -269,8 +295,8 @@ batch::JobStats Batch::compute(RankTeam& team, batch::JobFiles& files, batch::Jo
   if (team.is_joint()) {
     progress.share({team.label(), claims.get(), files.survey().lines, !team.speaks()});
   }
-  const batch::JobStats stats =
-      batch::run_job(steps, lines, files.survey(), *rows, defaults, signals.stop(), progress);
+  const batch::JobStats stats = batch::run_job(steps, lines, files.survey(), *rows,
+                                               defaults(loaded->model), signals.stop(), progress);
 
   const double seconds = progress.seconds();
   context = job_context(loaded->model, state);
@@ -305,19 +331,16 @@ batch::JobEnd Batch::finish(const RankTeam& team, batch::JobFiles& files,
 }
 
 Answered Batch::answer(RankTeam& team, const StopSignals& signals) const {
-  batch::JobRecord record;
+  batch::JobRecord known;
   team.together([&] {
     check_options();
-    record = known_record(model_path(model), format(), sampling, session);
-    record.set("token_ids", token_ids);
-    record.set("truncate_prompt", truncate_prompt);
-    set_chat(record, chat);
+    known = record();
   });
-  team.settle([&] { return identity(record); });
+  team.settle([&] { return identity(known); });
   std::optional<batch::JobFiles> job;
   team.together([&] {
     check_outputs(team);
-    job.emplace(files(team, signals), record);
+    job.emplace(files(team, signals), known);
   });
   team.require_same(job->state());
   for (const std::string& note : job->notes()) show_note(team.label() + note);
@@ -328,7 +351,7 @@ Answered Batch::answer(RankTeam& team, const StopSignals& signals) const {
     stats.total = stats.rows = stats.resumed = job->finished().rows;
     stats.errors = job->finished().errors;
   } else {
-    stats = compute(team, *job, record, signals, context);
+    stats = compute(team, *job, known, signals, context);
   }
   context.input_format = name_of(format());
   context.rank = team.place().index;
@@ -350,8 +373,60 @@ void Batch::note_end(const batch::JobEnd& all, const Answered& answered) const {
                         answered.lines, files, input, output, files));
 }
 
+DryRun Batch::rehearse(RankTeam& team, batch::JobFiles& files, const StopSignals& signals) const {
+  const std::unique_ptr<Loaded> loaded = load(team, files.survey(), signals);
+  Session& state = loaded->session;
+  const batch::SessionModel steps(state, loaded->chat ? &*loaded->chat : nullptr);
+  const CacheRoom room = state.cache_room();
+  KvBlocks::Options cache;
+  cache.context = state.options().context;
+  cache.block = room.block;
+  cache.blocks = room.total / room.block;
+  cache.share = !size.no_prefix_reuse;
+  DryRun run;
+  run.session = state.options();
+  run.weight_bytes = loaded->model.info().weight_bytes;
+  run.cache_bytes = state.cache_bytes();
+  run.load_seconds = loaded->seconds;
+
+  const auto claims = team.claims(files.survey().lines);
+  batch::LineSource lines = files.lines(claims.get());
+  const Stopwatch watch;
+  PacedProgress progress;
+  run.job = batch::forecast_job(steps, lines, files.survey(), defaults(loaded->model), cache,
+                                {&signals.stop()}, [&](std::size_t done) {
+                                  progress.show(watch.seconds(), [&] {
+                                    return fmt::format("{} of {} lines counted", grouped(done),
+                                                       grouped(files.survey().lines));
+                                  });
+                                });
+  if (run.job.requests == 0) return run;
+  const CancelOnDrop guard(state.cancel_flag());
+  run.rates = bench::measure_step_rates(state, mean_depth(run.job),
+                                        answering_together(run.job, run.session.slots, room.total));
+  return run;
+}
+
+// Makes every check that the job would make, and nothing else that it would.
+int Batch::forecast(const StopSignals& signals) const {
+  RankTeam team(shard);
+  team.settle([] { return batch::JobIdentity{}; });
+  if (team.is_joint()) {
+    throw Error(ErrorCode::usage, "--dry-run is for a single process, not for mpirun");
+  }
+  check_options();
+  check_outputs(team);
+  batch::JobFiles job(files(team, signals), record());
+  for (const std::string& note : job.notes()) show_note(note);
+  const DryRun run = rehearse(team, job, signals);
+  clear_status();
+  print(json ? dry_run_json(run) : dry_run_text(run));
+  return run.job.errors == 0 ? 0 : kExitSomeErrorRows;
+}
+
 int Batch::run() const {
   const StopSignals signals(grace);
+  if (dry_run) return forecast(signals);
   RankTeam team(shard);
   Answered own;
   try {
@@ -378,13 +453,17 @@ Command add_batch(CLI::App& root) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"auto", "jsonl", "text"}));
   app->add_option("-o,--output", self->output,
-                  "Answers, JSONL; must not exist unless --resume; - for standard output")
-      ->type_name("FILE")
-      ->required();
+                  "Answers, JSONL; must not exist unless --resume; - for standard output.\n"
+                  "Required, unless with --dry-run")
+      ->type_name("FILE");
   app->add_flag("--resume", self->resume,
                 "Go on with an output that exists; start from the beginning if there is none");
   app->add_flag("--sorted", self->sorted,
                 "Put the rows in the order of the input when all are there");
+  app->add_flag("--dry-run", self->dry_run,
+                "Answer and write nothing: check every line, count tokens, and estimate\n"
+                "memory and time from a few steps");
+  app->add_flag("--json", self->json, "With --dry-run: print the estimate as JSON");
   app->add_option("--shard", self->shard,
                   "Answer part of the input, beside other processes that answer the\n"
                   "rest: i/n (0/4 to 3/4), slurm (task of an array or of srun), auto\n"

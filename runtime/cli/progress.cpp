@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/memory_report.h"
+#include "runtime/cli/units.h"
 
 namespace lockstep::cli {
 
@@ -17,19 +17,6 @@ namespace {
 constexpr std::size_t kBarWidth = 12;
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
-
-// Three significant digits up to thousands: 0.25, 3.10, 42.0, 310, 12345.
-std::string short_number(double value) {
-  if (value >= 100) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.{}f}", value, value >= 10 ? 1 : 2);
-}
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(std::min(std::ceil(seconds), 1e9));
-  if (whole < 120) return fmt::format("{} s", whole);
-  if (whole < 7200) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
-}
 
 std::string draw_bar(std::size_t done, std::size_t total) {
   const std::size_t filled = total == 0 ? kBarWidth : done * kBarWidth / total;
@@ -40,7 +27,7 @@ std::string draw_bar(std::size_t done, std::size_t total) {
 }
 
 double gigabytes_per_second(const batch::JobStats& stats) {
-  return rate(static_cast<double>(stats.weight_bytes) / 1e9, stats.step_seconds);
+  return rate(static_cast<double>(stats.weight_bytes) / 1e9, stats.step_seconds());
 }
 
 // Rows that this run wrote.
@@ -56,6 +43,8 @@ std::string remarks(const batch::JobStats& stats) {
   return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, ", "));
 }
 
+std::string seconds_text(double seconds) { return fmt::format("{} s", short_number(seconds)); }
+
 std::string joined(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, " "));
 }
@@ -65,7 +54,7 @@ std::string joined(const std::vector<std::string>& names) {
 std::string progress_text(const batch::JobStats& stats, double seconds, bool bar) {
   const double rows = own_rows(stats);
   const double left = static_cast<double>(stats.total - std::min(stats.rows, stats.total));
-  const std::string eta = rows == 0 ? "?" : duration(seconds * left / rows);
+  const std::string eta = rows == 0 ? "?" : duration_text(seconds * left / rows);
   return fmt::format("{}{}/{} rows{}, {} rows/s, prompt {}, output {} tok/s, ETA {}",
                      bar ? draw_bar(stats.rows, stats.total) : "", stats.rows, stats.total,
                      remarks(stats), short_number(rate(rows, seconds)),
@@ -77,7 +66,7 @@ std::string shared_progress_text(const batch::JobStats& stats, double seconds,
                                  const TakenLines& taken) {
   const auto done = static_cast<double>(taken.now - std::min(taken.before, taken.now));
   const auto left = static_cast<double>(taken.lines - std::min(taken.now, taken.lines));
-  const std::string eta = done == 0 ? "?" : duration(seconds * left / done);
+  const std::string eta = done == 0 ? "?" : duration_text(seconds * left / done);
   return fmt::format(
       "{} rows{}, all ranks have taken {} of {} lines, {} rows/s, prompt {}, output {} tok/s, ETA "
       "{}",
@@ -93,14 +82,18 @@ std::string summary_text(const batch::JobStats& stats, const JobContext& job) {
                        stats.total, stats.errors);
   }
   return fmt::format(
-      "{} of {} rows ({}{} error rows) in {:.2f} s; {} prompt and {} output tokens, {} and {} "
-      "tok/s; weights read at {} GB/s, {} MB a token from other NUMA nodes; {} {}, {} that {}, "
+      "{} of {} rows ({}{} error rows) in {:.2f} s, after {:.2f} s of loading; {} prompt tokens "
+      "and "
+      "{} from the cache, {} output tokens, {} and {} tok/s; prompts {}, answers {}, both together "
+      "{}; weights read at {} GB/s, {} MB a token from other NUMA nodes; {} {}, {} that {}, "
       "kernels {}",
       stats.rows, stats.total, stats.resumed == 0 ? "" : fmt::format("{} resumed, ", stats.resumed),
-      stats.errors, job.seconds, stats.prompt_tokens, stats.output_tokens,
+      stats.errors, job.seconds, job.load_seconds, stats.prompt_tokens, stats.cached_tokens,
+      stats.output_tokens,
       short_number(rate(static_cast<double>(stats.prompt_tokens), job.seconds)),
       short_number(rate(static_cast<double>(stats.output_tokens), job.seconds)),
-      short_number(gigabytes_per_second(stats)),
+      seconds_text(stats.prompt_seconds), seconds_text(stats.answer_seconds),
+      seconds_text(stats.mixed_seconds), short_number(gigabytes_per_second(stats)),
       short_number(static_cast<double>(job.weights.remote()) / 1e6), job.threads,
       job.threads == 1 ? "thread" : "threads", job.openmp_runtime, job.wait_policy,
       joined(job.kernels));
@@ -114,6 +107,7 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"resumed_rows", stats.resumed},
       {"error_rows", stats.errors},
       {"non_finite_rows", stats.non_finite},
+      {"doubled_bos", stats.doubled_bos},
       {"interrupted", stats.interrupted},
       {"exit_code", job.exit_code},
       {"rank", job.rank},
@@ -128,7 +122,10 @@ std::string summary_json(const batch::JobStats& stats, const JobContext& job) {
       {"load_seconds", job.load_seconds},
       {"load_bytes_per_second", rate(static_cast<double>(job.load_bytes), job.read_seconds)},
       {"seconds", job.seconds},
-      {"step_seconds", stats.step_seconds},
+      {"step_seconds", stats.step_seconds()},
+      {"prompt_step_seconds", stats.prompt_seconds},
+      {"answer_step_seconds", stats.answer_seconds},
+      {"mixed_step_seconds", stats.mixed_seconds},
       {"prompt_tokens_per_second", rate(static_cast<double>(stats.prompt_tokens), job.seconds)},
       {"output_tokens_per_second", rate(static_cast<double>(stats.output_tokens), job.seconds)},
       {"weight_bytes_read", stats.weight_bytes},

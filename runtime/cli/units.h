@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -16,6 +18,20 @@ inline std::string grouped(std::uint64_t value) {
     digits.insert(at, 1, ',');
   }
   return digits;
+}
+
+// Three significant digits up to thousands: "0.25", "3.10", "42.0", "310", "12345".
+inline std::string short_number(double value) {
+  if (value >= 100) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}f}", value, value >= 10 ? 1 : 2);
+}
+
+// "7 s", "3 min 20 s", "2 h 05 min": whole seconds, rounded up.
+inline std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::min(std::ceil(seconds), 1e9));
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
 // "637 MB in 0.21 s, 3.03 GB/s"

@@ -282,5 +282,28 @@ TEST_CASE("progress, answers and summary go to stderr") {
                                                                   .at("completion_tokens")
                                                                   .get<std::size_t>());
   CHECK(summary.at("weight_bytes_read") > 0);
+  CHECK(summary.at("prompt_step_seconds") > 0);
+  CHECK(summary.at("answer_step_seconds") > 0);
+  CHECK(summary.at("step_seconds").get<double>() ==
+        Approx(summary.at("prompt_step_seconds").get<double>() +
+               summary.at("answer_step_seconds").get<double>() +
+               summary.at("mixed_step_seconds").get<double>()));
+  CHECK(summary.at("doubled_bos") == 0);
   CHECK(summary.at("interrupted") == false);
+}
+
+TEST_CASE("a BOS token that is doubled is told of once, and its rows are counted") {
+  const TempDir dir;
+  const std::string summary = (dir.path() / "summary.json").string();
+  std::string lines;
+  for (int i = 0; i < 3; ++i) lines += plain_line("<s>Once upon a time", ",\"max_tokens\":2");
+  const Job job =
+      run_batch(lines + plain_line("Once", ",\"max_tokens\":2"), {"--summary", summary});
+  CHECK(job.outcome.code == 0);
+  std::size_t told = 0;
+  for (const std::string& line : job.outcome.messages()) {
+    if (line.find("begins with two BOS tokens") != std::string::npos) ++told;
+  }
+  CHECK(told == 1);
+  CHECK(json::parse(TempDir::read(summary)).at("doubled_bos") == 3);
 }

@@ -1,4 +1,5 @@
-// Memory does not grow with the number of lines. Not for sanitizers, which keep freed memory.
+// Memory does not grow with the number of lines, and what is not there is refused. Not for
+// sanitizers, which keep freed memory and need an address space without a limit.
 #include <string>
 
 #include "support/catch.h"
@@ -51,4 +52,22 @@ TEST_CASE("a hundred thousand lines take the memory of a thousand, resumed and s
   }
   CHECK(fresh[1] < fresh[0] + kMargin);
   CHECK(resumed[1] < resumed[0] + kMargin);
+}
+
+TEST_CASE(
+    "memory that a limit does not leave is refused before the model is read, with all figures") {
+  const BatchFolder job(requests(3));
+  Invocation how;
+  how.launcher = {"/bin/bash", "-c", "ulimit -v 400000; exec \"$0\" \"$@\""};
+  Outcome outcome = job.run({"--ctx", "200000", "-t", "1"}, how);
+  INFO(outcome.err);
+  CHECK(outcome.code == 71);
+  CHECK(mentions(outcome, "not enough memory: weights "));
+  CHECK(mentions(outcome, "limit of the address space (ulimit -v) leaves "));
+  CHECK(outcome.messages().size() == 1);
+  CHECK_FALSE(std::filesystem::exists(job.output));
+  // What fits is shown, and taken.
+  outcome = job.run({"--slots", "2000", "-t", "1"}, how);
+  CHECK(outcome.code == 0);
+  CHECK(mentions(outcome, " (limit of the address space (ulimit -v)): weights "));
 }
