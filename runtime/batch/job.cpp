@@ -115,7 +115,7 @@ class Job {
     output_.write(error_row(error));
     ++stats_.rows;
     ++stats_.errors;
-    observer_.on_error(error);
+    observer_.on_error(error, stats_);
   }
 
   StepModel& model_;

@@ -51,7 +51,7 @@ class JobObserver {
   virtual ~JobObserver() = default;
 
   virtual void on_answer(const RowIdentity& row, const Finished& answer) = 0;
-  virtual void on_error(const RequestError& error) = 0;
+  virtual void on_error(const RequestError& error, const JobStats& stats) = 0;
   virtual void on_step(const JobStats& stats) = 0;
 };
 

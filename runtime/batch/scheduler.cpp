@@ -12,14 +12,20 @@ struct Scheduler::Row {
   Row(std::uint64_t number, Sequence taken, const StepModel& model)
       : id(number),
         prompt_tokens(taken.prompt.size()),
+        end(prompt_tokens + taken.max_tokens),
         tokens(std::move(taken.prompt)),
         answer(std::move(taken), tokens, model) {}
 
   std::size_t pending() const noexcept { return tokens.size() - evaluated; }
   bool generating() const noexcept { return tokens.size() > prompt_tokens && pending() == 1; }
+  // Positions that it takes before long: what is pending, and a block to grow.
+  std::size_t soon_needed(std::size_t block) const noexcept {
+    return std::min(pending() + block, end - evaluated);
+  }
 
   std::uint64_t id;
   std::size_t prompt_tokens;
+  std::size_t end;  // tokens that prompt and answer have at most
   std::vector<TokenId> tokens;
   Answer answer;
   std::size_t slot = 0;
@@ -88,14 +94,16 @@ bool Scheduler::admit_next(StepCounts& counts) {
   Row& row = *waiting_.front();
   row.slot = free_slots_.back();
   const std::size_t cached = model_.adopt(row.slot, row.tokens);
-  // One block for every running sequence is left, else the next steps would only preempt this one.
-  const std::size_t spare = running_.size() * model_.cache_block();
-  if (!running_.empty() && model_.room(row.slot) < row.tokens.size() - cached + spare) {
+  // Where others run, they get theirs first, else the next steps would only preempt this one.
+  row.evaluated = cached;
+  std::size_t needed = row.soon_needed(model_.cache_block());
+  for (const auto& other : running_) needed += other->soon_needed(model_.cache_block());
+  if (!running_.empty() && model_.cache_available() < needed) {
+    row.evaluated = 0;
     model_.clear(row.slot);
     return false;
   }
   if (row.reached == 0) counts.cached_tokens += cached;
-  row.evaluated = cached;
   row.reached = std::max(row.reached, cached);
   free_slots_.pop_back();
   running_.push_back(std::move(waiting_.front()));

@@ -32,6 +32,7 @@ class SessionModel final : public StepModel {
     return session_.reserve(slot, tokens);
   }
   std::size_t room(std::size_t slot) const override { return session_.room(slot); }
+  std::size_t cache_available() const override { return session_.cache_room().available; }
   bool evaluate(std::span<const BatchEntry> batch) override;
   std::span<const float> logits(std::size_t i) const override { return session_.logits(i); }
   void clear(std::size_t slot) override { session_.truncate(slot, 0); }

@@ -42,6 +42,8 @@ class StepModel {
   virtual std::size_t adopt(std::size_t slot, std::span<const TokenId> tokens) = 0;
   virtual bool reserve(std::size_t slot, std::span<const TokenId> tokens) = 0;
   virtual std::size_t room(std::size_t slot) const = 0;
+  // Positions of the cache that no slot uses, for all of them together.
+  virtual std::size_t cache_available() const = 0;
   // As Session::evaluate and logits. False if the step was cancelled: what was booked for it is
   // gone then.
   virtual bool evaluate(std::span<const BatchEntry> batch) = 0;

@@ -28,17 +28,22 @@ void BatchProgress::on_answer(const batch::RowIdentity& row, const batch::Finish
   if (show_) show_row(row, answer.text);
 }
 
-void BatchProgress::on_error(const batch::RequestError& error) {
+void BatchProgress::on_error(const batch::RequestError& error, const batch::JobStats& stats) {
   if (show_) show_row(error.row, fmt::format("error: {}", error.message));
+  // There can be millions between two steps.
+  tell(stats);
 }
 
 void BatchProgress::on_step(const batch::JobStats& stats) {
   if (stats.doubled_bos > 0 && !std::exchange(told_of_bos_, true)) {
     show_warning(
         "a prompt begins with two BOS tokens, its own and the one that is added: leave it out of "
-        "the "
-        "text (--token-ids shows what is evaluated; the summary counts them)");
+        "the text (--token-ids shows what is evaluated; the summary counts them)");
   }
+  tell(stats);
+}
+
+void BatchProgress::tell(const batch::JobStats& stats) {
   if (shared_.claims != nullptr && !taken_before_) taken_before_ = shared_.claims->taken();
   const double now = watch_.seconds();
   const bool redraw = show_ && stderr_is_terminal() && stats.rows != shown_rows_;

@@ -28,13 +28,14 @@ class BatchProgress final : public batch::JobObserver {
   void share(SharedLines shared);
 
   void on_answer(const batch::RowIdentity& row, const batch::Finished& answer) override;
-  void on_error(const batch::RequestError& error) override;
+  void on_error(const batch::RequestError& error, const batch::JobStats& stats) override;
   void on_step(const batch::JobStats& stats) override;
 
   // Since it was made.
   double seconds() const { return watch_.seconds(); }
 
  private:
+  void tell(const batch::JobStats& stats);
   std::string text(const batch::JobStats& stats, bool bar) const;
 
   double interval_;

@@ -307,3 +307,11 @@ TEST_CASE("a BOS token that is doubled is told of once, and its rows are counted
   CHECK(told == 1);
   CHECK(json::parse(TempDir::read(summary)).at("doubled_bos") == 3);
 }
+
+TEST_CASE("progress is shown while there are error rows alone") {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += "{}\n";
+  const Job job = run_batch(lines, {"--interval", "0"});
+  CHECK(job.outcome.code == 1);
+  CHECK(mentions(job.outcome, "lockstep: 20/40 rows (20 errors), "));
+}

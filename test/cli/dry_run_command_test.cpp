@@ -79,6 +79,7 @@ TEST_CASE("a dry run refuses what the job would refuse") {
   CHECK(mentions(outcome, "lines 1 and 2 have the same id"));
   CHECK(run({"batch", "-i", job.input.string()}).code == 64);
   CHECK(job.run({"--json"}).code == 64);
+  CHECK(run({"batch", "-i", job.input.string(), "--dry-run", "--resume"}).code == 64);
 }
 
 TEST_CASE("a dry run of a job that stopped, or of a shard, is of the rows that are left") {

@@ -42,7 +42,7 @@ std::string request(const std::string& prompt, std::size_t max_tokens) {
 class Quiet final : public JobObserver {
  public:
   void on_answer(const RowIdentity&, const Finished&) override {}
-  void on_error(const RequestError&) override {}
+  void on_error(const RequestError&, const JobStats&) override {}
   void on_step(const JobStats&) override {}
 };
 

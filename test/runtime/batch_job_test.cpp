@@ -24,7 +24,7 @@ namespace {
 class Watcher final : public JobObserver {
  public:
   void on_answer(const RowIdentity&, const Finished&) override { ++answers; }
-  void on_error(const RequestError&) override { ++errors; }
+  void on_error(const RequestError&, const JobStats&) override { ++errors; }
   void on_step(const JobStats&) override {
     if (stop && ++steps == stop_after) stop->store(true);
   }

@@ -29,7 +29,7 @@ namespace {
 class Silence final : public JobObserver {
  public:
   void on_answer(const RowIdentity&, const Finished&) override {}
-  void on_error(const RequestError&) override {}
+  void on_error(const RequestError&, const JobStats&) override {}
   void on_step(const JobStats&) override {}
 };
 

@@ -210,6 +210,22 @@ TEST_CASE("sequences that begin alike are computed once, and answer as if they w
   CHECK(counts.preemptions == 0);
 }
 
+TEST_CASE("all slots are used as long as the cache has room, however short the context is") {
+  // Prompts that nearly fill the context, and a cache with just enough room for every slot.
+  constexpr std::size_t kContext = 40, kSlots = 12;
+  FakeStepModel model(kContext, kSlots, 512);
+  Scheduler scheduler(model);
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    scheduler.add(sequence("E" + std::string(30, static_cast<char>('a' + i)), 8));
+  }
+  std::vector<Finished> finished;
+  StepCounts counts;
+  REQUIRE(scheduler.step(finished, counts));
+  CHECK(counts.prompt_tokens + counts.cached_tokens == kSlots * 31);
+  CHECK(counts.output_tokens == kSlots);
+  CHECK(counts.preemptions == 0);
+}
+
 TEST_CASE("a cache that is too small for all makes some wait, and changes no answer") {
   const auto blocks = GENERATE(as<std::size_t>{}, 10, 11, 14, 20, 33);
   const auto max_batch = GENERATE(as<std::size_t>{}, 8, 13, 200);

@@ -68,6 +68,7 @@ class FakeStepModel final : public batch::StepModel {
     return blocks_.reserve(slot, tokens);
   }
   std::size_t room(std::size_t slot) const override { return blocks_.room(slot); }
+  std::size_t cache_available() const override { return blocks_.available() * kBlock; }
   bool evaluate(std::span<const BatchEntry> batch) override {
     if (batch.empty() || batch.size() > max_batch_) throw std::logic_error("batch size");
     if (cancel_at_step == ++steps) {

@@ -47,6 +47,7 @@ class WordModel final : public batch::StepModel {
   std::size_t adopt(std::size_t, std::span<const TokenId>) override { return 0; }
   bool reserve(std::size_t, std::span<const TokenId>) override { return true; }
   std::size_t room(std::size_t) const override { return 16; }
+  std::size_t cache_available() const override { return 16; }
   bool evaluate(std::span<const BatchEntry>) override {
     throw std::logic_error("evaluates nothing");
   }
