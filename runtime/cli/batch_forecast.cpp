@@ -58,9 +58,9 @@ DryRun rehearse(const BatchArguments& job, RankTeam& team, batch::JobFiles& file
 
 }  // namespace
 
-int forecast_batch(const BatchArguments& arguments, const StopSignals& signals) {
-  RankTeam team(arguments.shard);
+int forecast_batch(const BatchArguments& arguments, RankTeam& team, const StopSignals& signals) {
   team.settle([] { return batch::JobIdentity{}; });
+  team.part_ways();
   if (team.is_joint()) {
     throw Error(ErrorCode::usage, "--dry-run is for a single process, not for mpirun");
   }

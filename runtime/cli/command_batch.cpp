@@ -176,16 +176,19 @@ void BatchJob::note_end(const batch::JobEnd& all, const Answered& answered) cons
 
 int BatchJob::run() const {
   const StopSignals signals(job_.grace);
-  if (job_.dry_run) return forecast_batch(job_, signals);
   RankTeam team(job_.shard);
   Answered own;
   try {
-    own = answer(team, signals);
+    if (job_.dry_run) {
+      own.end.code = forecast_batch(job_, team, signals);
+    } else {
+      own = answer(team, signals);
+    }
   } catch (...) {
     own.end.code = show_current_exception(team.label());
   }
   const batch::JobEnd all = team.finish(own.end);
-  if (team.is_joint() && team.speaks()) note_end(all, own);
+  if (team.is_joint() && team.speaks() && !job_.dry_run) note_end(all, own);
   return all.code;
 }
 

@@ -45,6 +45,34 @@ TEST_CASE("unbound ranks divide the cores") {
   CHECK(count(outcome.err, "used by another rank") == 0);
 }
 
+TEST_CASE("a dry run under mpirun is refused, in so many words") {
+  LOCKSTEP_NEEDS_MPI();
+  const SharedJob job(requests(4));
+  const Outcome outcome = job.run({"--dry-run"}, under_mpirun(2));
+  INFO(outcome.err);
+  CHECK(outcome.code == 64);
+  CHECK(mentions(outcome, "--dry-run is for a single process, not for mpirun"));
+}
+
+TEST_CASE("two ranks, merged, are the same bytes as one process, sorted") {
+  LOCKSTEP_NEEDS_MPI();
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    lines += R"({"id":)" + std::to_string(i) + R"(,"prompt":"Once upon a time there was a fox )" +
+             std::to_string(i % 7) + R"(","logprobs":2,"temperature":)" + std::to_string(i % 2) +
+             R"(,"max_tokens":)" + std::to_string(1 + i * 7 % 30) + "}\n";
+  }
+  const SharedJob alone(lines);
+  REQUIRE(alone.run({"--sorted"}).code == 0);
+  const SharedJob job(lines);
+  const Outcome outcome = job.run({}, under_mpirun(2));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::string merged = (job.dir.path() / "merged.jsonl").string();
+  CHECK(job.merge(merged).code == 0);
+  CHECK(TempDir::read(merged) == alone.rows());
+}
+
 TEST_CASE("more ranks than lines, and an input without any") {
   LOCKSTEP_NEEDS_MPI();
   const SharedJob one(requests(1));
