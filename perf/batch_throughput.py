@@ -8,8 +8,8 @@ tokens whatever the model says. Prompts are token ids, so that all programs comp
 understands the options of llama-server (-m -c -t -tb -np --port) and its /health and /completion. It is asked by as
 many clients as there are slots, keeps common beginnings as it likes, and is timed from the first request to the
 last answer; loading is timed for nobody. Rounds run all cases in turn, in the opposite order every other time:
-only ratios mean anything. Markdown goes to standard output, --json writes all samples, progress goes to standard
-error.
+only ratios mean anything. Markdown goes to standard output, --json writes all samples after every round, progress
+goes to standard error.
 """
 
 import argparse
@@ -135,7 +135,8 @@ class Server:
             process.wait()
 
 
-def measure(cases, rounds, prompts, answer):
+def measure(cases, rounds, prompts, answer, on_round):
+    """The samples of all rounds by case; on_round() is given those so far, after every round."""
     wanted = len(prompts) * answer
     work = sum(map(len, prompts)) + wanted
     samples = {case.name: [] for case in cases}
@@ -147,6 +148,7 @@ def measure(cases, rounds, prompts, answer):
                 raise ThroughputError(f"{case.name}: {result['output_tokens']} tokens answered, expected {wanted}")
             result["rate"] = work / result["seconds"]
             samples[case.name].append(result)
+        on_round(samples)
     return samples
 
 
@@ -208,11 +210,15 @@ def main(arguments):
             cases.append(Ours("one at a time", options, ["--slots", "1", "--no-prefix-reuse"], prompts))
         if options.server:
             cases.append(Server(options, prompts))
-        samples = measure(cases, options.rounds, prompts, options.answer)
-        if options.json:
-            commands = {case.name: case.command for case in cases}
-            write_json({"requests": options.requests, "prompt_tokens": sum(map(len, prompts)), "commands": commands,
-                        "samples": samples}, options.json)
+
+        def keep(samples):
+            """Rounds take long: what there is is written after each."""
+            if options.json:
+                commands = {case.name: case.command for case in cases}
+                write_json({"requests": options.requests, "prompt_tokens": sum(map(len, prompts)),
+                            "commands": commands, "samples": samples}, options.json)
+
+        samples = measure(cases, options.rounds, prompts, options.answer, keep)
     except (ThroughputError, OSError) as error:
         print(f"batch_throughput: error: {error}", file=sys.stderr)
         return 1
