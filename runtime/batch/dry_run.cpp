@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/batch/prepare.h"
+#include "runtime/batch/prompt.h"
 
 namespace lockstep::batch {
 

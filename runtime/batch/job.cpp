@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/batch/prepare.h"
+#include "runtime/batch/prompt.h"
 #include "runtime/batch/rows.h"
 #include "runtime/utf8.h"
 

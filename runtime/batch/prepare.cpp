@@ -68,8 +68,4 @@ std::variant<Sequence, RequestError> prepare(const StepModel& model, Request& re
   return sequence;
 }
 
-bool begins_with_two(std::span<const TokenId> prompt, TokenId bos) noexcept {
-  return bos != kNoToken && prompt.size() > 1 && prompt[0] == bos && prompt[1] == bos;
-}
-
 }  // namespace lockstep::batch

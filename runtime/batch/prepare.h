@@ -1,7 +1,6 @@
 // From a request to a sequence that fits into the context, or to the row that says why not.
 #pragma once
 
-#include <span>
 #include <variant>
 
 #include "runtime/batch/request.h"
@@ -16,9 +15,5 @@ namespace lockstep::batch {
 // row.
 std::variant<Sequence, RequestError> prepare(const StepModel& model, Request& request,
                                              bool truncate_prompt);
-
-// A prompt with two BOS tokens in front: the text has one, and the tokenizer adds another. It is
-// answered as it stands, and mostly worse than its writer expects.
-bool begins_with_two(std::span<const TokenId> prompt, TokenId bos) noexcept;
 
 }  // namespace lockstep::batch

@@ -12,6 +12,10 @@ std::vector<TokenId> text_tokens(const Tokenizer& tokenizer, std::string_view te
   return ids;
 }
 
+bool begins_with_two(std::span<const TokenId> prompt, TokenId bos) noexcept {
+  return bos != kNoToken && prompt.size() > 1 && prompt[0] == bos && prompt[1] == bos;
+}
+
 ChatTemplate load_chat_template(const Tokenizer& tokenizer, std::string_view source,
                                 const std::string& date) {
   if (source.empty()) {
@@ -27,9 +31,7 @@ ChatTemplate load_chat_template(const Tokenizer& tokenizer, std::string_view sou
 std::vector<TokenId> chat_tokens(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                                  const ChatRequest& request) {
   std::vector<TokenId> ids = text_tokens(tokenizer, chat_template.render(request));
-  const bool doubled =
-      tokenizer.adds_bos() && ids.size() > 1 && ids[0] == tokenizer.bos() && ids[1] == ids[0];
-  if (doubled) ids.erase(ids.begin());
+  if (tokenizer.adds_bos() && begins_with_two(ids, tokenizer.bos())) ids.erase(ids.begin());
   return ids;
 }
 

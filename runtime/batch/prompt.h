@@ -2,6 +2,7 @@
 // about BOS.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,10 @@ namespace lockstep::batch {
 // Special tokens in the text are recognised and BOS is added if the model asks for it. An empty
 // text becomes BOS alone, or nothing if the model has no BOS.
 std::vector<TokenId> text_tokens(const Tokenizer& tokenizer, std::string_view text);
+
+// A prompt with two BOS tokens in front: the text has one, and the tokenizer adds another. It is
+// answered as it stands, and mostly worse than its writer expects.
+bool begins_with_two(std::span<const TokenId> prompt, TokenId bos) noexcept;
 
 // The chat template of a model, or the one that takes its place, with the model's BOS and EOS.
 // `date` as in ChatTemplateOptions. Throws Error as ChatTemplate's constructor, and

@@ -48,7 +48,7 @@ bool is_dense(const ModelInfo& model) {
 }
 
 void evaluate_tokens(Session& session, std::size_t begin, std::size_t count, std::size_t chunk,
-                     ModelResult* result) {
+                     ModelResult* result, std::size_t slot) {
   const ModelInfo& model = session.model().info();
   const TokenWork work = TokenWork::of(model);
   std::vector<BatchEntry> batch;
@@ -66,7 +66,8 @@ void evaluate_tokens(Session& session, std::size_t begin, std::size_t count, std
     const std::size_t end = std::min(begin + count, at + chunk);
     for (; at < end; ++at) {
       const bool wanted = chunk == 1 || at + 1 == begin + count;
-      batch.push_back({token_at(at, model.vocabulary), static_cast<std::int32_t>(at), 0, wanted});
+      batch.push_back({token_at(at, model.vocabulary), static_cast<std::int32_t>(at),
+                       static_cast<std::int32_t>(slot), wanted});
     }
     return batch;
   });

@@ -67,10 +67,10 @@ class ModelBench {
   bool dense_;
 };
 
-// Evaluates `count` tokens of slot 0 from position `begin` on, `chunk` at a time, with the logits
+// Evaluates `count` tokens of a slot from position `begin` on, `chunk` at a time, with the logits
 // of the last of them. Adds the work done to `result`, if there is one.
 void evaluate_tokens(Session& session, std::size_t begin, std::size_t count, std::size_t chunk,
-                     ModelResult* result);
+                     ModelResult* result, std::size_t slot = 0);
 
 // A fixed sequence of ids: what the tokens are does not matter to the speed, that they repeat does.
 std::int32_t token_at(std::size_t i, std::size_t vocabulary);

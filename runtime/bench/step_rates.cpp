@@ -23,7 +23,7 @@ class Rehearsal {
  public:
   explicit Rehearsal(Session& session) : session_(session) {
     const std::size_t vocabulary = session.model().info().vocabulary;
-    for (std::size_t i = 0; i < session.options().context + 1; ++i) {
+    for (std::size_t i = 0; i < session.options().context; ++i) {
       tokens_.push_back(token_at(i, vocabulary));
     }
   }
@@ -33,39 +33,26 @@ class Rehearsal {
     for (std::size_t slot = 0; slot < session_.options().slots; ++slot) session_.truncate(slot, 0);
   }
 
-  // The same work as prompt(0, to), with other tokens, which nobody shares afterwards.
-  void warm_up(std::size_t to) {
-    shift_ = 1;
-    prompt(0, to);
-    session_.truncate(0, 0);
-    shift_ = 0;
-  }
-
-  // Seconds for positions [from, to) of slot 0, in steps as full as the session allows.
-  double prompt(std::size_t from, std::size_t to) {
+  // Evaluates positions [from, to) of a slot, in steps as full as the session allows. Returns how
+  // long that took.
+  double prompt(std::size_t slot, std::size_t from, std::size_t to) {
     const double begin = seconds();
-    while (from < to) {
-      const std::size_t count = std::min(to - from, session_.options().max_batch);
-      batch_.clear();
-      for (std::size_t i = 0; i < count; ++i) add(0, from + i, from + i + 1 == to);
-      session_.evaluate(batch_);
-      from += count;
-    }
+    evaluate_tokens(session_, from, to - from, session_.options().max_batch, nullptr, slot);
     return seconds() - begin;
   }
 
-  // Puts the prompt of slot 0 into more slots up to `together`, as long as the cache has room for
-  // all of them to grow. Returns how many have it.
+  // Puts the prompt that was in slot 0 into as many slots, up to `together`, as the cache has room
+  // for to grow; into one at least. Returns how many have it.
   std::size_t fill(std::size_t depth, std::size_t together) {
-    std::size_t slots = 1;
+    session_.truncate(0, 0);
+    std::size_t slots = 0;
     for (; slots < together; ++slots) {
       const std::size_t found =
           session_.adopt(slots, std::span<const std::int32_t>(tokens_).first(depth));
       const std::size_t growth = (slots + 1) * 2 * session_.cache_room().block;
-      if (session_.room(slots) < depth - found || session_.cache_room().available < growth) break;
-      batch_.clear();
-      for (std::size_t i = found; i < depth; ++i) add(slots, i, false);
-      session_.evaluate(batch_);
+      const bool grows = slots == 0 || session_.cache_room().available >= growth;
+      if (session_.room(slots) < depth - found || !grows) break;
+      prompt(slots, found, depth);
     }
     if (slots < together) session_.truncate(slots, 0);
     return slots;
@@ -77,7 +64,10 @@ class Rehearsal {
     const std::size_t steps = std::min(kAnswerSteps, session_.options().context - depth);
     for (std::size_t step = 0; step < steps; ++step) {
       batch_.clear();
-      for (std::size_t slot = 0; slot < slots; ++slot) add(slot, depth + step, true);
+      for (std::size_t slot = 0; slot < slots; ++slot) {
+        batch_.push_back({tokens_[depth + step], static_cast<std::int32_t>(depth + step),
+                          static_cast<std::int32_t>(slot), true});
+      }
       const double begin = seconds();
       session_.evaluate(batch_);
       if (step >= kWarmSteps || steps <= kWarmSteps) samples.add(seconds() - begin);
@@ -86,14 +76,8 @@ class Rehearsal {
   }
 
  private:
-  void add(std::size_t slot, std::size_t position, bool logits) {
-    batch_.push_back({tokens_[position + shift_], static_cast<std::int32_t>(position),
-                      static_cast<std::int32_t>(slot), logits});
-  }
-
   Session& session_;
   std::vector<std::int32_t> tokens_;
-  std::size_t shift_ = 0;
   std::vector<BatchEntry> batch_;
 };
 
@@ -109,9 +93,10 @@ StepRates measure_step_rates(Session& session, std::size_t depth, std::size_t to
   const std::size_t measured = std::min(depth, kMeasuredPrompt);
   Rehearsal rehearsal(session);
   StepRates rates;
-  rehearsal.warm_up(measured);
-  const double seconds = rehearsal.prompt(0, measured);
-  rehearsal.prompt(measured, depth);
+  rehearsal.prompt(0, 0, measured);  // warms up
+  session.truncate(0, 0);
+  const double seconds = rehearsal.prompt(0, 0, measured);
+  rehearsal.prompt(0, measured, depth);
   rates.prompt_tokens_per_s = rate(measured, seconds);
   rates.together = rehearsal.fill(depth, std::min(together, session.options().slots));
   rates.answer_tokens_per_s = rate(rates.together, rehearsal.answer(depth, rates.together));

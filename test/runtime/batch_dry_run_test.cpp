@@ -5,14 +5,16 @@
 #include <string>
 
 #include "runtime/batch/job.h"
-#include "runtime/batch/prepare.h"
+#include "runtime/batch/prompt.h"
 #include "support/catch.h"
 #include "support/temp_dir.h"
 #include "test/runtime/fake_step_model.h"
+#include "test/runtime/silent_observer.h"
 
 using namespace lockstep;
 using namespace lockstep::batch;
 using lockstep::test::FakeStepModel;
+using lockstep::test::SilentObserver;
 using lockstep::test::TempDir;
 
 namespace {
@@ -38,13 +40,6 @@ JobForecast forecast(const std::string& text, const KvBlocks::Options& blocks = 
 std::string request(const std::string& prompt, std::size_t max_tokens) {
   return R"({"prompt":")" + prompt + R"(","max_tokens":)" + std::to_string(max_tokens) + "}\n";
 }
-
-class Quiet final : public JobObserver {
- public:
-  void on_answer(const RowIdentity&, const Finished&) override {}
-  void on_error(const RequestError&, const JobStats&) override {}
-  void on_step(const JobStats&) override {}
-};
 
 }  // namespace
 
@@ -106,9 +101,9 @@ TEST_CASE("the job evaluates what was forecast") {
   FakeStepModel model(kContext, 3, 40);
   RowWriter output(dir.path() / "out");
   LineSource lines(input);
-  Quiet quiet;
+  SilentObserver silence;
   const std::atomic<bool> stop{false};
-  const JobStats stats = run_job(model, lines, survey, output, {}, stop, quiet);
+  const JobStats stats = run_job(model, lines, survey, output, {}, stop, silence);
   CHECK(stats.errors == expected.errors);
   CHECK(stats.rows == expected.requests + expected.errors);
   CHECK(stats.prompt_tokens + stats.cached_tokens == expected.prompt_tokens);

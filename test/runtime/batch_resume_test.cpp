@@ -18,20 +18,15 @@
 #include "support/catch.h"
 #include "support/temp_dir.h"
 #include "test/runtime/fake_step_model.h"
+#include "test/runtime/silent_observer.h"
 
 using namespace lockstep;
 using namespace lockstep::batch;
 using lockstep::test::FakeStepModel;
+using lockstep::test::SilentObserver;
 using lockstep::test::TempDir;
 
 namespace {
-
-class Silence final : public JobObserver {
- public:
-  void on_answer(const RowIdentity&, const Finished&) override {}
-  void on_error(const RequestError&, const JobStats&) override {}
-  void on_step(const JobStats&) override {}
-};
 
 JobRecord some_record() {
   JobRecord record;
@@ -88,7 +83,7 @@ Result run(const Workplace& place, const How& how = {}) {
     result.notes = files.notes();
     if (!files.complete()) {
       FakeStepModel model(64, how.slots, 40);
-      Silence observer;
+      SilentObserver observer;
       const std::atomic<bool> stop{false};
       RowWriter& rows = files.begin(how.record);
       LineSource lines = files.lines();

@@ -1,6 +1,8 @@
 // The steps that a dry run measures: how many sequences, at which depth, and what they leave.
 #include "runtime/bench/step_rates.h"
 
+#include <algorithm>
+
 #include "support/catch.h"
 #include "support/model_run.h"
 
@@ -15,11 +17,12 @@ struct Fixture {
   Engine engine = make_engine(1);
   Model model = Model::load(engine, demo_model());
 
-  Session session(std::size_t context, std::size_t slots, std::size_t positions = 0) const {
+  Session session(std::size_t context, std::size_t slots, std::size_t positions = 0,
+                  std::size_t max_batch = 48) const {
     SessionOptions options;
     options.context = context;
     options.slots = slots;
-    options.max_batch = 48;
+    options.max_batch = max_batch;
     options.cache_positions = positions;
     options.share_prefixes = true;
     return Session(model, options);
@@ -58,6 +61,18 @@ TEST_CASE("a context with hardly any room is measured all the same") {
     Session session = fixture.session(context, 2);
     CHECK(measure_step_rates(session, 1, 2).together >= 1);
     CHECK(session.length(0) == 0);
+  }
+}
+
+TEST_CASE("steps of fewer tokens than a block holds are enough to measure with") {
+  const Fixture fixture;
+  for (const std::size_t max_batch : {1, 3, 7, 31}) {
+    CAPTURE(max_batch);
+    const std::size_t slots = std::min<std::size_t>(max_batch, 3);
+    Session session = fixture.session(256, slots, 0, max_batch);
+    for (const std::size_t depth : {20, 31, 32, 45}) {
+      CHECK(measure_step_rates(session, depth, slots).together == slots);
+    }
   }
 }
 

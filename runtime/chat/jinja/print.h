@@ -22,7 +22,7 @@ std::string repr(Workspace& workspace, Value value);
 // json.dumps(). Without `indent` on one line, else each item on a line of its own behind a copy of
 // `indent` for every level.
 struct JsonStyle {
-  bool ascii = false;  // \uXXXX for everything outside ASCII
+  bool ascii = false;  // everything outside ASCII as an escape, such as \u00e9
   bool sort_keys = false;
   std::optional<std::string> indent;
   std::string item_separator = ", ";
